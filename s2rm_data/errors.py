@@ -1,0 +1,64 @@
+"""Errors that a user can cause or mend, each family with the exit status its command ends with.
+
+A message says what came, what is allowed and what to do next; the command line prints it alone, without a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class S2RMError(Exception):
+    """Base of all errors that reach the user as one message."""
+
+    exit_status = 1
+
+
+class UsageError(S2RMError):
+    """An option, argument or config value that cannot be used."""
+
+    exit_status = 2
+
+
+class DamagedStoreError(S2RMError):
+    """Stored bytes that are missing or not those that were committed; the message names the object."""
+
+    exit_status = 3
+
+
+class MissingComponentError(S2RMError):
+    """An optional package or program that is not installed; the message says how to install it."""
+
+    exit_status = 4
+
+
+class ConflictError(S2RMError):
+    """Something in the way: another writer, or data already there with other settings."""
+
+    exit_status = 5
+
+
+class DiskError(S2RMError):
+    """The file system refuses: full, read-only, over quota, failing."""
+
+    exit_status = 6
+
+
+class InterruptedRunError(S2RMError):
+    """Stopped by SIGINT or SIGTERM; what was committed stays."""
+
+    exit_status = 130
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the nearest allowed name, or nothing."""
+    near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def missing_component(package: str, extra: str, needed_for: str) -> MissingComponentError:
+    return MissingComponentError(
+        f"{needed_for} needs the package {package!r}, which is not installed; "
+        f"install it with: pip install 's2rm-data[{extra}]'"
+    )

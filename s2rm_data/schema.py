@@ -1,0 +1,68 @@
+"""What a generator promises a store: which arrays a split has, and how to make any range of its sequences.
+
+Generators describe themselves with these two types and know no store; the store writes them and knows no generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraySpec:
+    """One array of a split. The first dimension, `sequence` or `episode`, is the store's; `shape` is what follows it.
+
+    `chunk` sequences are compressed together at zstd `level`; `dims` names the dimensions after the first.
+    `attributes` are stored with the array: `description`, and `units` where there are any.
+    """
+
+    name: str
+    dtype: str  # NumPy name: "uint8", "float32", "bool", ...
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    description: str
+    units: str = ""
+    chunk: int = 1
+    level: int = 3
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sequence_nbytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+class SplitSource(Protocol):
+    """A split that can be made: `produce` is a pure function of its arguments and `settings`.
+
+    `produce` is called from several threads at once and should leave the interpreter lock to others while it computes.
+    """
+
+    @property
+    def group(self) -> str:
+        """Path in the store, such as `bballs/train`."""
+
+    @property
+    def count(self) -> int:
+        """Number of sequences."""
+
+    @property
+    def first_dim(self) -> str:
+        """Name of the first dimension: `sequence` or `episode`."""
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]: ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """JSON: generator, generator version, config, seed. Equal settings mean equal content."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """JSON for readers, no part of what decides the content: command, citation, meaning of categories."""
+
+    def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Arrays of the sequences start..stop-1, each (stop - start, *spec.shape) of the spec's dtype."""
