@@ -1,0 +1,169 @@
+"""Generation: sources in, a store out. Resumable, parallel over shards, the same bytes however it is run.
+
+Workers are threads: simulators, renderers, compression, hashing and writing all release the interpreter lock, and
+threads share one compiled copy of everything. At most one shard a worker is in flight.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import s2rm_data
+from s2rm_data.errors import InterruptedRunError, UsageError
+from s2rm_data.generate.shards import batch_sequences, build_shard
+from s2rm_data.schema import SplitSource
+from s2rm_data.store.codec import encode_chunk
+from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
+from s2rm_data.store.writer import SplitSpec, SplitWriter, StoreWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run did: `made` and `found` count sequences; `nbytes` is what the run's groups take on disk."""
+
+    made: int
+    found: int
+    nbytes: int
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run would do. `nbytes` is estimated from a few sequences of each split."""
+
+    group: str
+    sequences: int
+    raw_nbytes: int
+    nbytes: int
+
+
+class Progress:
+    """Receives how far a run has come; the command line draws it. Methods are called from several threads."""
+
+    def start(self, total: int, done: int) -> None: ...
+    def advance(self, sequences: int) -> None: ...
+
+
+def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:
+    return SplitSpec(
+        group=source.group,
+        first_dim=source.first_dim,
+        count=source.count,
+        arrays=source.arrays,
+        settings=source.settings,
+        attributes={**source.attributes, "package": f"s2rm-data {s2rm_data.__version__}"},
+        shard_size=shard_size,
+    )
+
+
+def plan_splits(sources: Sequence[SplitSource]) -> list[Plan]:
+    """Sequences and bytes of each split, without writing anything."""
+    return [_plan(source) for source in sources]
+
+
+def _plan(source: SplitSource) -> Plan:
+    sample = min(source.count, 32, batch_sequences(source.arrays))
+    values = source.produce(0, sample)
+    packed = 0.0
+    for spec in source.arrays:
+        rows = min(sample, spec.chunk)
+        packed += sum(
+            len(encode_chunk(values[spec.name][first : first + rows], spec.level)) for first in range(0, sample, rows)
+        )
+    return Plan(
+        group=source.group,
+        sequences=source.count,
+        raw_nbytes=source.count * sum(spec.sequence_nbytes for spec in source.arrays),
+        nbytes=int(packed / sample * source.count),
+    )
+
+
+def generate(
+    sources: Sequence[SplitSource],
+    path: Path,
+    *,
+    workers: int = 1,
+    shard_size: int = DEFAULT_SHARD_SIZE,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make what is missing of `sources` in the store at `path`.
+
+    All settings are checked against the store before anything is written. Interrupted (KeyboardInterrupt in the
+    calling thread), it drops the shards in flight and raises `InterruptedRunError`.
+    """
+    if workers < 1:
+        raise UsageError(f"{workers} workers are not possible; allowed are 1 or more")
+    specs = [split_spec(source, shard_size) for source in sources]
+    with StoreWriter(path) as writer:
+        if not overwrite:
+            writer.check(specs)
+        splits = [writer.begin(spec, overwrite=overwrite) for spec in specs]
+        made = sum(_missing_sequences(split) for split in splits)
+        total = sum(spec.count for spec in specs)
+        (progress or Progress()).start(total, total - made)
+        _Run(splits, sources, progress or Progress()).run(workers)
+        nbytes = sum(writer.manifest.group_nbytes(spec.group) for spec in specs)
+    return Outcome(made=made, found=total - made, nbytes=nbytes, groups=tuple(spec.group for spec in specs))
+
+
+def _missing_sequences(split: SplitWriter) -> int:
+    ranges = [split.shard_range(index) for index in split.missing]
+    return sum(stop - start for start, stop in ranges)
+
+
+class _Stopped(Exception):  # noqa: N818 - a signal between threads, not an error
+    """Raised inside workers when the run is being given up."""
+
+
+class _Run:
+    def __init__(self, splits: list[SplitWriter], sources: Sequence[SplitSource], progress: Progress) -> None:
+        self._pairs = list(zip(splits, sources, strict=True))
+        self._progress = progress
+        self._stop = threading.Event()
+
+    def run(self, workers: int) -> None:
+        tasks = self._tasks()
+        with ThreadPoolExecutor(workers, thread_name_prefix="shard") as pool:
+            pending: set[Future[None]] = set()
+            try:
+                for task in tasks:
+                    pending.add(pool.submit(self._make, *task))
+                    if len(pending) >= workers:
+                        pending = self._collect(pending)
+                while pending:
+                    pending = self._collect(pending)
+            except KeyboardInterrupt:
+                self._stop.set()
+                wait(pending)
+                raise InterruptedRunError(
+                    "interrupted; everything committed so far is safe. Run the same command again to go on"
+                ) from None
+            except BaseException:
+                self._stop.set()
+                raise
+
+    def _tasks(self) -> Iterator[tuple[Any, ...]]:
+        for split, source in self._pairs:
+            for index in split.missing:
+                yield split, source, index
+
+    def _collect(self, pending: set[Future[None]]) -> set[Future[None]]:
+        done, rest = wait(pending, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+        return rest
+
+    def _make(self, split: SplitWriter, source: SplitSource, index: int) -> None:
+        start, stop = split.shard_range(index)
+        split.commit(index, build_shard(source, start, stop, split.spec.shard, self._tick))
+
+    def _tick(self, sequences: int) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+        self._progress.advance(sequences)

@@ -1,0 +1,83 @@
+"""Chunks and shards as bytes, after the Zarr v3 specification, `sharding_indexed` with the index at the end.
+
+    chunk  = zstd(little-endian C-order values) | crc32c of the compressed bytes (4 bytes)
+    shard  = chunk 0 | chunk 1 | ... | index | crc32c of the index (4 bytes)
+    index  = for each chunk (offset, size) as two uint64, both 2^64-1 for a chunk that is not there
+
+Every byte of a shard is under one of the checksums. Assembled by hand because it is eight times as fast as
+zarr-python's per-chunk pipeline (docs/decisions/0002-own-shard-codec.md); any Zarr v3 reader opens the result.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from s2rm_data.errors import DamagedStoreError
+
+ABSENT = np.uint64(2**64 - 1)
+_thread = threading.local()  # zstd contexts are not thread-safe
+
+
+def _compressor(level: int) -> zstandard.ZstdCompressor:
+    contexts: dict[int, zstandard.ZstdCompressor] = _thread.__dict__.setdefault("compressors", {})
+    if level not in contexts:
+        contexts[level] = zstandard.ZstdCompressor(level=level)
+    return contexts[level]
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    if not hasattr(_thread, "decompressor"):
+        _thread.decompressor = zstandard.ZstdDecompressor()
+    return _thread.decompressor
+
+
+def _crc(data: bytes) -> bytes:
+    return struct.pack("<I", google_crc32c.value(data))
+
+
+def encode_chunk(values: NDArray[Any], level: int) -> bytes:
+    """One chunk's bytes; `values` has the chunk's full shape."""
+    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    compressed = _compressor(level).compress(little.data.cast("B") if little.size else b"")
+    return compressed + _crc(compressed)
+
+
+def decode_chunk(data: bytes, nbytes: int, where: str) -> bytes:
+    """The chunk's raw values; `nbytes` is how many they must be, `where` names the chunk in an error."""
+    if len(data) < 4 or _crc(data[:-4]) != data[-4:]:
+        raise DamagedStoreError(f"{where}: checksum does not match, the stored bytes have changed")
+    try:
+        raw = _decompressor().decompress(data[:-4], max_output_size=nbytes)
+    except zstandard.ZstdError as error:
+        raise DamagedStoreError(f"{where}: cannot be decompressed ({error})") from None
+    if len(raw) != nbytes:
+        raise DamagedStoreError(f"{where}: holds {len(raw)} bytes where {nbytes} belong")
+    return raw
+
+
+def assemble_shard(chunks: list[bytes], slots: int) -> bytes:
+    """Shard of `slots` chunks, of which the first `len(chunks)` are there."""
+    index = np.full((slots, 2), ABSENT, dtype="<u8")
+    sizes = np.array([len(chunk) for chunk in chunks], dtype="<u8")
+    index[: len(chunks), 1] = sizes
+    index[: len(chunks), 0] = np.cumsum(sizes) - sizes
+    table = index.tobytes()
+    return b"".join([*chunks, table, _crc(table)])
+
+
+def index_nbytes(slots: int) -> int:
+    return 16 * slots + 4
+
+
+def parse_index(data: bytes, where: str) -> NDArray[np.uint64]:
+    """(slots, 2) offsets and sizes from the last `index_nbytes(slots)` bytes of a shard."""
+    if _crc(data[:-4]) != data[-4:]:
+        raise DamagedStoreError(f"{where}: checksum of the chunk index does not match, the stored bytes have changed")
+    return np.frombuffer(data[:-4], dtype="<u8").reshape(-1, 2)

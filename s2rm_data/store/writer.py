@@ -1,0 +1,245 @@
+"""The write side of the store: one writer at a time, one shard a commit, nothing visible before it is whole.
+
+    with StoreWriter(path) as writer:                      # takes the lock, or says who has it
+        split = writer.begin(spec)                         # new, or the one that an earlier run left unfinished
+        for index in split.missing:                        # any order, any thread
+            split.commit(index, {"frames": shard_bytes, ...})
+
+A commit writes every array's shard under a temporary name, fsyncs, renames, and then replaces the manifest. A kill
+between any two steps leaves the manifest of the last commit, and files that it does not name; these are written again,
+with the same bytes, when the run is resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.schema import ArraySpec
+from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.store.layout import (
+    MANIFEST,
+    META,
+    ArrayLayout,
+    array_document,
+    group_document,
+    json_bytes,
+    parents,
+    root_document,
+    shard_sequences,
+)
+from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSpec:
+    """A split as it is to be stored. `settings` decide the content; `attributes` only describe it."""
+
+    group: str
+    first_dim: str
+    count: int
+    arrays: tuple[ArraySpec, ...]
+    settings: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    shard_size: int
+
+    @property
+    def shard(self) -> int:
+        return shard_sequences(self.arrays, self.count, self.shard_size)
+
+    def array_documents(self) -> dict[str, dict[str, Any]]:
+        """Metadata object -> document, for every array."""
+        return {
+            f"{self.group}/{spec.name}/{META}": array_document(spec, self.first_dim, self.count, self.shard)
+            for spec in self.arrays
+        }
+
+
+class StoreWriter:
+    """Holds the lock of a store while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.root = path
+        self._mutex = threading.Lock()
+        _check_place(path)
+        with disk_errors(path):
+            path.mkdir(exist_ok=True)
+        self._lock = lock_folder(path)
+        try:
+            self.manifest = self._open_or_create()
+            _remove_partials(path)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._lock)
+
+    def _open_or_create(self) -> Manifest:
+        if (self.root / MANIFEST).exists():
+            manifest = Manifest.load(self.root)
+            read_document(self.root, META, manifest)
+            return manifest
+        meta = json_bytes(root_document())
+        _check_new(self.root, meta)
+        write_whole(self.root / META, meta)
+        sync_folder(self.root)
+        manifest = Manifest(objects={META: Entry.of(meta)})
+        manifest.save(self.root)
+        return manifest
+
+    def check(self, specs: Iterable[SplitSpec]) -> None:
+        """Refuse splits that are there with other settings, before any of them is touched."""
+        for spec in specs:
+            if spec.group in self.manifest.groups:
+                self._check_same(spec)
+
+    def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
+        """The writer of a split; refuses one that is there with other settings, unless told to overwrite it."""
+        if spec.group in self.manifest.groups:
+            if not overwrite:
+                self.check([spec])
+                return SplitWriter(self, spec)
+            self.manifest.drop_group(spec.group)
+            self.manifest.save(self.root)
+        self._create(spec)
+        return SplitWriter(self, spec)
+
+    def _check_same(self, spec: SplitSpec) -> None:
+        stored = read_document(self.root, f"{spec.group}/{META}", self.manifest)["attributes"]
+        changes = [*_differences(stored["settings"], dict(spec.settings))]
+        for name, document in spec.array_documents().items():
+            if name not in self.manifest.objects:
+                changes.append(f"array {name.removesuffix('/' + META)} is new")
+            elif (there := read_document(self.root, name, self.manifest)) != document:
+                layout, wanted = (ArrayLayout.from_document(name, d) for d in (there, document))
+                if layout.shape[0] != wanted.shape[0]:
+                    changes.append(f"sequences: {layout.shape[0]} stored, {wanted.shape[0]} asked for")
+                elif layout.shard != wanted.shard:
+                    changes.append(f"shard size: {layout.shard} stored, {wanted.shard} asked for")
+                else:
+                    changes.append(f"layout of {name.removesuffix('/' + META)}")
+        if changes:
+            listed = "; ".join(dict.fromkeys(changes))
+            raise ConflictError(
+                f"{self.root} already holds {spec.group} with other settings ({listed}). "
+                "Use the same settings, another --out, or --overwrite to replace it"
+            )
+        for name, entry in self.manifest.objects.items():
+            if name.startswith(spec.group + "/"):
+                _check_size(self.root / name, entry)
+
+    def _create(self, spec: SplitSpec) -> None:
+        folder = self.root / spec.group
+        with disk_errors(folder):
+            shutil.rmtree(folder, ignore_errors=True)  # what a kill left before the manifest knew of it
+        attributes = {**spec.attributes, "settings": dict(spec.settings)}
+        documents = {name: group_document({}) for name in parents(spec.group)}
+        documents |= {f"{spec.group}/{META}": group_document(attributes)} | spec.array_documents()
+        for name, document in documents.items():
+            data = json_bytes(document)
+            make_folder((self.root / name).parent)
+            if name not in self.manifest.objects:
+                write_whole(self.root / name, data)
+                sync_folder((self.root / name).parent)
+            self.manifest.objects[name] = Entry.of(data)
+        self.manifest.groups[spec.group] = GroupEntry(
+            arrays={array.name: 1 + len(array.shape) for array in spec.arrays},
+            shards=-(-spec.count // spec.shard),
+        )
+        self.manifest.save(self.root)
+
+    def commit(self, objects: Mapping[str, bytes]) -> None:
+        """Write objects and record them, all or none; safe to call from several threads."""
+        entries = {}
+        for name, data in objects.items():
+            write_whole(self.root / name, data)
+            entries[name] = Entry.of(data)
+        for folder in dict.fromkeys((self.root / name).parent for name in objects):
+            sync_folder(folder)
+        with self._mutex:
+            self.manifest.objects.update(entries)
+            self.manifest.save(self.root)
+
+
+class SplitWriter:
+    """The shards of one split."""
+
+    def __init__(self, writer: StoreWriter, spec: SplitSpec) -> None:
+        self.spec = spec
+        self._writer = writer
+        self.missing = writer.manifest.missing_shards(spec.group)
+
+    def shard_range(self, index: int) -> tuple[int, int]:
+        """First and one-past-last sequence of a shard."""
+        return index * self.spec.shard, min((index + 1) * self.spec.shard, self.spec.count)
+
+    def commit(self, index: int, shards: Mapping[str, bytes]) -> None:
+        """`shards`: array name -> the bytes of its shard number `index`; every array of the split must be there."""
+        names = self._writer.manifest.groups[self.spec.group].shard_objects(self.spec.group, index)
+        self._writer.commit(dict(zip(names, (shards[array.name] for array in self._arrays()), strict=True)))
+
+    def _arrays(self) -> list[ArraySpec]:
+        by_name = {array.name: array for array in self.spec.arrays}
+        return [by_name[name] for name in self._writer.manifest.groups[self.spec.group].arrays]
+
+
+def _check_place(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise UsageError(f"the folder {path.parent} does not exist; create it first, or choose another --out")
+    if path.exists() and not path.is_dir():
+        raise ConflictError(f"{path} is a file, not a store; choose another --out")
+
+
+def _check_new(root: Path, meta: bytes) -> None:
+    """A folder without manifest may become a store only if it is empty, or all it holds is our own first step."""
+    first_step = {META, META + PARTIAL, MANIFEST + PARTIAL}
+    names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir())
+    ours = (root / META).is_file() and (root / META).read_bytes() == meta
+    if set(names) <= first_step and (ours or META not in names):
+        return
+    if ours:
+        raise DamagedStoreError(f"{root / MANIFEST}: the manifest is missing")
+    raise ConflictError(
+        f"{root} holds something else ({', '.join(names[:3])}), no s2rm-data store; choose another --out"
+    )
+
+
+def _check_size(path: Path, entry: Entry) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = -1
+    if size != entry.nbytes:
+        found = "is missing" if size < 0 else f"has {size} bytes where {entry.nbytes} were committed"
+        raise DamagedStoreError(f"{path}: {found}; --overwrite makes the split again")
+
+
+def _differences(stored: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:
+    lines = []
+    for key in sorted({*stored, *wanted}):
+        there, here = stored.get(key), wanted.get(key)
+        if isinstance(there, dict) and isinstance(here, dict):
+            lines += _differences(there, here, f"{prefix}{key}.")
+        elif there != here:
+            lines.append(f"{prefix}{key}: {there} stored, {here} asked for")
+    return lines
+
+
+def _remove_partials(root: Path) -> None:
+    for path in root.rglob("*" + PARTIAL):
+        with contextlib.suppress(OSError):
+            path.unlink()
