@@ -1,0 +1,149 @@
+"""What a bouncing-ball sequence is made of: counts, box, and the physics of a preset or of the user's own numbers.
+
+Presets are given at the paper's 48 px and scale with the box, so that another `size` shows the same world at another
+resolution; a radius or speed given by hand is taken in px as it stands.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.generators.bballs.packing import MAX_BALLS, MIN_RADIUS_PX, check_fit
+
+PAPER_SIZE_PX = 48  # "video frame of size 48 x 48", section 5.2
+PAPER_FRAMES = 100  # "video sequences with 100 frames", section 5.2
+MIN_SIZE_PX, MAX_SIZE_PX = 8, 1024
+MAX_FRAMES = 1_000_000
+MAX_SEQUENCE_BYTES = 1 << 28  # packed frames of one sequence, which is made and stored as a whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """Physics at 48 px: each ball's speed uniform in a range, or the velocities of all balls together of one norm."""
+
+    radius_px: float
+    speed_px_per_frame: tuple[float, float] | None = None
+    system_speed_px_per_frame: float | None = None
+
+
+# Assumption: the paper gives neither radius nor speed; both presets follow a public generator of its lineage.
+PRESETS = {
+    # Fraccaro et al. 2017, the ball-in-a-box data of the Kalman VAE: radius 3 px and 10 to 15 px/s at 0.2 s a frame in
+    # a box of 32 px; times 48 / 32.
+    "kvae": Preset(radius_px=4.5, speed_px_per_frame=(3.0, 4.5)),
+    # Sutskever et al. 2008, the RTRBM script: radius 1.2 and a velocity vector of all balls of norm 0.5 a frame in a
+    # box of 10; times 48 / 10. At three balls that is 2.4 / sqrt(3) = 1.39 px/frame, root mean square.
+    "sutskever": Preset(radius_px=5.76, system_speed_px_per_frame=2.4),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BallsConfig:
+    """One kind of sequence: `balls` moving balls and a fixed one, all of radius `radius_px`, in a box of `size` px.
+
+    Each ball's speed is drawn uniformly from `speed_px_per_frame` (min, max). Where that is None, the velocities of all
+    balls together are a random vector of norm `system_speed_px_per_frame`. None takes the preset's value.
+    """
+
+    balls: int
+    frames: int = PAPER_FRAMES
+    size: int = PAPER_SIZE_PX
+    preset: str = "kvae"
+    radius_px: float = None  # type: ignore[assignment]  # None is replaced on construction
+    speed_px_per_frame: tuple[float, float] | None = None
+    system_speed_px_per_frame: float | None = None
+
+    def __post_init__(self) -> None:
+        preset = find_preset(self.preset)
+        self._set("balls", _whole("number of balls", self.balls, 1, MAX_BALLS))
+        self._set("frames", _whole("number of frames", self.frames, 1, MAX_FRAMES))
+        self._set("size", _whole("size of the box in px", self.size, MIN_SIZE_PX, MAX_SIZE_PX))
+        radius = _scaled(preset.radius_px, self.size) if self.radius_px is None else self.radius_px
+        self._set("radius_px", _number("radius in px", radius, MIN_RADIUS_PX, self.size / 2))
+        self._set_speed(preset)
+        self._check_bytes()
+        check_fit(self.size, self.radius_px, self.balls)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _set_speed(self, preset: Preset) -> None:
+        if self.speed_px_per_frame is not None and self.system_speed_px_per_frame is not None:
+            raise UsageError("a speed for each ball and one for the whole system were given; give one of the two")
+        if self.speed_px_per_frame is None and self.system_speed_px_per_frame is None:
+            if preset.speed_px_per_frame is not None:
+                low, high = preset.speed_px_per_frame
+                self._set("speed_px_per_frame", (_scaled(low, self.size), _scaled(high, self.size)))
+            else:
+                assert preset.system_speed_px_per_frame is not None
+                self._set("system_speed_px_per_frame", _scaled(preset.system_speed_px_per_frame, self.size))
+        if self.speed_px_per_frame is not None:
+            self._set("speed_px_per_frame", _speed_range(self.speed_px_per_frame, self.size))
+        else:
+            speed = _number("speed of the system in px/frame", self.system_speed_px_per_frame, 0, self.size)
+            self._set("system_speed_px_per_frame", speed)
+
+    def _check_bytes(self) -> None:
+        frame_bytes = self.size * packed_width(self.size)
+        if self.frames * frame_bytes > MAX_SEQUENCE_BYTES:
+            raise UsageError(
+                f"{self.frames} frames of {self.size} x {self.size} px are too many for one sequence; at this size "
+                f"at most {MAX_SEQUENCE_BYTES // frame_bytes} are allowed: make more sequences of fewer frames"
+            )
+
+
+def find_preset(name: str) -> Preset:
+    if name not in PRESETS:
+        raise UsageError(f"no preset {name!r}{did_you_mean(str(name), PRESETS)}; the choices are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def packed_width(size: int) -> int:
+    """Bytes of a row of `size` one-bit pixels."""
+    return (size + 7) // 8
+
+
+def _scaled(value_px: float, size: int) -> float:
+    return value_px if size == PAPER_SIZE_PX else value_px * size / PAPER_SIZE_PX
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    allowed = f"allowed are whole numbers from {low} to {high}"
+    if isinstance(value, bool):
+        raise UsageError(f"{name} {value!r} is not a whole number; {allowed}")
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name} {value!r} is not a whole number; {allowed}") from None
+    if not low <= whole <= high:
+        raise UsageError(f"{name} {whole} is out of range; {allowed}")
+    return whole
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    allowed = f"allowed are numbers from {low:g} to {high:g}"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} {value!r} is not a number; {allowed}") from None
+    if not (math.isfinite(number) and low <= number <= high):
+        raise UsageError(f"{name} {number:g} is out of range; {allowed}")
+    return number
+
+
+def _speed_range(speed: Any, size: int) -> tuple[float, float]:
+    """No ball may cross more than the box in a frame."""
+    try:
+        low, high = speed
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"speed {speed!r} is not a range; give the smallest and the largest speed, in px/frame"
+        ) from None
+    low, high = (_number("speed in px/frame", value, 0, size) for value in (low, high))
+    if low > high:
+        raise UsageError(f"speed range {low:g} to {high:g} is upside down; give the smaller speed first")
+    return low, high
