@@ -1,7 +1,7 @@
 """A snapshot: all that a back end tells about battles at one moment, and the orders that go back to it.
 
-Policies and the polar renderer read snapshots and nothing else, so that the embedded engine, the served API and the real
-game can stand in for each other: they differ in where the snapshot comes from and where the orders go.
+Policies and the polar renderer read snapshots and nothing else, so that the embedded engine, the served API and the
+real game can stand in for each other: they differ in where the snapshot comes from and where the orders go.
 
 Units of a battle stand in fixed slots: the agents (team 1) first, in SMAC's order (unit type, x, y), then the enemies.
 A slot keeps its unit for the whole episode; a dead unit keeps its slot with `health` 0 and is seen by nobody.

@@ -1,0 +1,217 @@
+"""Polar images: what one agent sees, and what it sees its team do, on I radial by J angular cells around it.
+
+Cell (i, j) stands for the point (i * rho, j * phi) seen from the agent, rho = radius / I, phi = a full turn / J, j = 0
+to the east, counter-clockwise (x east, y north). The field of view is the open disc of `radius`, as SMAC's sight is. A
+unit goes to the nearest cell in each coordinate:
+  i = floor(r / rho + 1/2), but the outermost ring also takes what rounds to I, so that the disc is covered;
+  j = the sector of width phi centred on j * phi; a unit on the edge of two sectors goes to the counter-clockwise one;
+  ring i = 0 is one point for all j: its units go to j = 0. The agent itself is always there, at (0, 0).
+Two units in one cell: the one nearer to the cell's point stays, of equals the lower slot; the other is counted as lost.
+
+Only + - * / sqrt, comparisons and tables made of integers decide, so that the bytes are the same on every machine.
+Cost: one pass over the units an agent sees, plus one table lookup a cell for the terrain.
+"""
+
+# F frames = battles x steps, U units of both sides, N agents, I radial cells, J angular cells, W x H the map's cells
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.directions import directions
+from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, STOP
+from s2rm_data.generators.sc2.units import NUMBER_OF
+
+_MEDIVAC = NUMBER_OF["medivac"]
+
+# Channels of `categories`.
+FRIENDLY, UNIT_TYPE, ACTION = range(3)
+CATEGORY_CHANNELS = ("friendly", "unit_type", "action")
+
+# Categories of the action image, the same in every scenario.
+ACTION_CATEGORIES = ("no-op", "unknown", "stop", "north", "south", "east", "west", "attack", "heal")
+NOBODY, UNKNOWN, STOPS, MOVES_NORTH, MOVES_SOUTH, MOVES_EAST, MOVES_WEST, ATTACKS, HEALS = range(9)
+
+# Channels of `hecs` and what each is divided by, for all unit types alike (paper, 'Standardized Unit Stats').
+# Assumption: the paper does not give its divisors. Powers of two keep the division exact, so that the game's value can
+# be read back from the image; health and shield share one: a hit point is a hit point. All values are below 1.2.
+HECS_CHANNELS = ("health", "energy", "cooldown", "shield")
+HECS_DIVISORS = (256.0, 256.0, 32.0, 256.0)  # hit points, energy, loops, hit points
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolarGrid:
+    """I, J and the radius of the field of view in map units."""
+
+    radial: int
+    angular: int
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.radial <= 256:
+            raise UsageError(
+                f"radial is {self.radial}; allowed are 2 to 256 cells from the agent to the edge of its view"
+            )
+        if not 4 <= self.angular <= 512 or self.angular % 2:
+            raise UsageError(
+                f"angular is {self.angular}; allowed are even numbers of cells from 4 to 512 on the circle"
+            )
+        if not (math.isfinite(self.radius) and 0 < self.radius <= 64):
+            raise UsageError(f"radius is {self.radius}; allowed is more than 0 up to 64 map units (SMAC's sight is 9)")
+
+    @property
+    def rho(self) -> float:
+        return self.radius / self.radial
+
+    def edges(self) -> NDArray[np.float64]:
+        """(J/2, 2) directions between sectors j and j + 1 of the upper half; the lower half is their opposite."""
+        return directions(self.angular, half_step=True)[: self.angular // 2]
+
+    def points(self) -> NDArray[np.float64]:
+        """(I, J, 2) where the cells' points lie, seen from the agent, x east and y north."""
+        rings = np.arange(self.radial, dtype=np.float64) * self.rho
+        return rings[:, None, None] * directions(self.angular)[None]
+
+
+@nb.njit("int64(float64, float64, float64[:, ::1])", cache=True, nogil=True)
+def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
+    """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products."""
+    half = edges.shape[0]
+    below = dy < 0.0 or (dy == 0.0 and dx < 0.0)
+    if below:
+        dx, dy = -dx, -dy
+    low, high = 0, half
+    while low < high:
+        middle = (low + high) // 2
+        if edges[middle, 0] * dy >= edges[middle, 1] * dx:
+            low = middle + 1
+        else:
+            high = middle
+    return (low + half) % (2 * half) if below else low
+
+
+@nb.njit("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])", cache=True, nogil=True)
+def _cell(dx, dy, rho, radial, edges):  # type: ignore[no-untyped-def]
+    """(i, j) of a displacement within the field of view."""
+    i = min(int(math.sqrt(dx * dx + dy * dy) / rho + 0.5), radial - 1)
+    return (i, _sector(dx, dy, edges)) if i > 0 else (0, 0)
+
+
+@nb.njit(cache=True, nogil=True)
+def action_category(action, unit_type):  # type: ignore[no-untyped-def]
+    """Category of what a living agent does, from its SMAC action."""
+    if action == NO_OP:
+        return NOBODY
+    if action < ATTACK:
+        return STOPS + action - STOP  # SMAC and the categories both go stop, north, south, east, west
+    return HEALS if unit_type == _MEDIVAC else ATTACKS
+
+
+@nb.njit(cache=True, nogil=True)
+def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out):  # type: ignore[no-untyped-def]
+    """Draws the living units around one agent; returns how many are in view and how many lost their cell to another."""
+    categories, images = out
+    radial = points.shape[0]
+    x, y = np.float64(position[frame, agent, 0]), np.float64(position[frame, agent, 1])
+    agents, in_view, lost = action.shape[1], 0, 0
+    rho = radius / radial
+    for unit in range(position.shape[1]):
+        dx, dy = position[frame, unit, 0] - x, position[frame, unit, 1] - y
+        if hecs[frame, unit, 0] <= 0.0 or dx * dx + dy * dy >= radius * radius:
+            continue
+        in_view += 1
+        i, j = _cell(dx, dy, rho, radial, edges)
+        ex, ey = dx - points[i, j, 0], dy - points[i, j, 1]
+        off = ex * ex + ey * ey
+        if categories[i, j, UNIT_TYPE] != 0:
+            lost += 1
+            if off >= owner[i, j]:
+                continue
+        owner[i, j] = off
+        categories[i, j, FRIENDLY] = 1 if unit < agents else 0
+        categories[i, j, UNIT_TYPE] = unit_type[unit]
+        categories[i, j, ACTION] = action_category(action[frame, unit], unit_type[unit]) if unit < agents else UNKNOWN
+        for channel in range(4):
+            images[i, j, channel] = hecs[frame, unit, channel]
+    return in_view, lost
+
+
+@nb.njit(cache=True, nogil=True)
+def _draw_terrain(x, y, points, terrain, height):  # type: ignore[no-untyped-def]
+    """Height of the map cell under each of the image's points; 0 outside of the map."""
+    for i in range(points.shape[0]):
+        for j in range(points.shape[1]):
+            u, v = math.floor(x + points[i, j, 0]), math.floor(y + points[i, j, 1])
+            if 0 <= u < terrain.shape[0] and 0 <= v < terrain.shape[1]:
+                height[i, j] = terrain[u, v]
+
+
+@nb.njit(cache=True, nogil=True)
+def _render_frames(length, position, hecs, unit_type, action, terrain, radius, edges, points, out):  # type: ignore[no-untyped-def]
+    """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode."""
+    categories, images, height, in_view, lost = out
+    owner = np.empty(points.shape[:2])
+    steps = action.shape[0] // length.shape[0]
+    for frame in range(action.shape[0]):
+        if frame % steps >= length[frame // steps]:
+            continue
+        for agent in range(action.shape[1]):
+            if hecs[frame, agent, 0] <= 0.0:
+                continue
+            image = (categories[frame, agent], images[frame, agent])
+            seen, gone = _draw_units(
+                frame, agent, position, hecs, unit_type[frame // steps], action, radius, edges, points, owner, image
+            )
+            in_view[frame // steps] += seen
+            lost[frame // steps] += gone
+            x, y = np.float64(position[frame, agent, 0]), np.float64(position[frame, agent, 1])
+            _draw_terrain(x, y, points, terrain, height[frame, agent])
+
+
+def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+    """(..., U, 4) the units' health, energy, cooldown and shield as the images show them."""
+    names = ("unit_health", "unit_energy", "unit_cooldown", "unit_shield")
+    stats = [states[name] / np.float32(divisor) for name, divisor in zip(names, HECS_DIVISORS, strict=True)]
+    return np.stack(stats, axis=-1).astype(np.float32)
+
+
+def render(
+    states: Mapping[str, NDArray[Any]], *, grid: PolarGrid, terrain: NDArray[np.uint8]
+) -> dict[str, NDArray[Any]]:
+    """Images of every step and agent of B episodes from their compact states, at any resolution.
+
+    states: stored arrays, as read from a split: unit_type (B, U), unit_position (B, T, U, 2), unit_health, unit_energy,
+    unit_cooldown, unit_shield (B, T, U), action (B, T, N), length (B,).
+    terrain: (W, H) heights as the game's bytes, first index x, second y.
+    Returns categories (B, T, N, I, J, 3) uint8, hecs (B, T, N, I, J, 4) float32, height (B, T, N, I, J) uint8, and
+    units_in_view and units_lost (B,) int32, summed over agents and steps.
+    """
+    B, T, N = states["action"].shape
+    U = states["unit_type"].shape[1]
+    shape = (B * T, N, grid.radial, grid.angular)
+    categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
+    height = np.zeros(shape, np.uint8)
+    in_view, lost = np.zeros(B, np.int32), np.zeros(B, np.int32)
+    _render_frames(
+        np.ascontiguousarray(states["length"], dtype=np.int64),
+        np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(B * T, U, 2),
+        hecs_of(states).reshape(B * T, U, 4),
+        np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
+        np.ascontiguousarray(states["action"], dtype=np.int16).reshape(B * T, N),
+        np.ascontiguousarray(terrain, dtype=np.uint8),
+        float(grid.radius),
+        grid.edges(),
+        grid.points(),
+        (categories, hecs, height, in_view, lost),
+    )
+    images = {"categories": categories, "hecs": hecs, "height": height}
+    batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}
+    return {**batched, "units_in_view": in_view, "units_lost": lost}

@@ -1,0 +1,140 @@
+"""Parts that policies share: whom to take, and which way to walk. Comparisons and exact arithmetic only."""
+
+# K units one agent sees (row 0 is the agent itself), A actions; columns as in _view.py
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from s2rm_data.generators.sc2.policies._view import (
+    DISTANCE2,
+    DX,
+    DY,
+    ENEMY_START,
+    FRIEND,
+    HEADING_HOME,
+    HEALTH,
+    INDEX,
+    OWN_START,
+    TARGET,
+    TYPE,
+)
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
+from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
+
+NOBODY = -1
+# By unit type number; entry 0 is nothing.
+_HEALTH_MAX = np.array([0.0, *(unit.health for unit in UNIT_TYPES.values())])
+_HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
+_FLIES = np.array([False, *(unit.plane == AIR for unit in UNIT_TYPES.values())])
+_SHOOTS_AIR = np.array([False, *(unit.shoots_air for unit in UNIT_TYPES.values())])
+_ARRIVED2 = 4.0  # Assumption: an agent within 2 units (one SMAC move) of a place it searches has arrived
+_BESIDE2 = 4.0  # Assumption: a healer without a patient stays within 2 units of somebody it can heal
+
+
+@nb.njit("boolean(float64, float64)", cache=True, nogil=True)
+def can_hit(own_type, enemy_type):  # type: ignore[no-untyped-def]
+    """Whether a weapon can be aimed at it at all (marauders skip medivacs in SMAC's script, too)."""
+    return not _FLIES[np.int64(enemy_type)] or _SHOOTS_AIR[np.int64(own_type)]
+
+
+@nb.njit("boolean(float64)", cache=True, nogil=True)
+def is_healer(unit_type):  # type: ignore[no-untyped-def]
+    return _HEALER[np.int64(unit_type)]
+
+
+@nb.njit("int64(float64[:, ::1], boolean[::1], boolean)", cache=True, nogil=True)
+def nearest_enemy(units, available, in_reach):  # type: ignore[no-untyped-def]
+    """Row of the nearest enemy the agent can hit, of equals the lower slot; `in_reach`: of those its mask allows."""
+    best = NOBODY
+    for row in range(1, units.shape[0]):
+        if units[row, FRIEND] == 1.0 or not can_hit(units[0, TYPE], units[row, TYPE]):
+            continue
+        if in_reach and not available[ATTACK + np.int64(units[row, INDEX])]:
+            continue
+        if best == NOBODY or units[row, DISTANCE2] < units[best, DISTANCE2]:
+            best = row
+    return best
+
+
+@nb.njit("int64(float64[:, ::1], boolean)", cache=True, nogil=True)
+def nearest_patient(units, only_hurt):  # type: ignore[no-untyped-def]
+    """Row of the nearest friend a healer can heal (no healer, as in SMAC), or NOBODY."""
+    best = NOBODY
+    for row in range(1, units.shape[0]):
+        if units[row, FRIEND] == 0.0 or is_healer(units[row, TYPE]):
+            continue
+        if only_hurt and units[row, HEALTH] >= _HEALTH_MAX[np.int64(units[row, TYPE])]:
+            continue
+        if best == NOBODY or units[row, DISTANCE2] < units[best, DISTANCE2]:
+            best = row
+    return best
+
+
+@nb.njit("int64(float64, float64, boolean[::1])", cache=True, nogil=True)
+def step_along(dx, dy, available):  # type: ignore[no-untyped-def]
+    """The move along the larger difference, as SMAC's script walks; along the other if that is blocked; else stop."""
+    sideways = EAST if dx > 0.0 else WEST
+    upwards = NORTH if dy > 0.0 else SOUTH
+    first, second = (sideways, upwards) if abs(dx) > abs(dy) else (upwards, sideways)
+    if available[first]:
+        return first
+    if min(abs(dx), abs(dy)) > 0.0 and available[second]:
+        return second
+    return STOP if available[STOP] else NO_OP
+
+
+@nb.njit("int64(float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+def search(places, available, memory):  # type: ignore[no-untyped-def]
+    """Walks to where the enemies started, and back to its own start, in turn, while it sees none of them."""
+    place = OWN_START if memory[HEADING_HOME] == 1 else ENEMY_START
+    dx, dy = places[place, 0], places[place, 1]
+    if dx * dx + dy * dy <= _ARRIVED2:
+        memory[HEADING_HOME] = 1 - memory[HEADING_HOME]
+        place = OWN_START if memory[HEADING_HOME] == 1 else ENEMY_START
+        dx, dy = places[place, 0], places[place, 1]
+    return step_along(dx, dy, available)
+
+
+@nb.njit("int64(float64[:, ::1], int64, boolean[::1])", cache=True, nogil=True)
+def aim_or_approach(units, row, available):  # type: ignore[no-untyped-def]
+    """Attacks (or heals) the unit of a row when the mask allows it, else takes one step towards it."""
+    action = ATTACK + np.int64(units[row, INDEX])
+    return action if available[action] else step_along(units[row, DX], units[row, DY], available)
+
+
+@nb.njit("int64(float64[:, ::1], int64[::1], boolean)", cache=True, nogil=True)
+def _remembered(units, memory, friend):  # type: ignore[no-untyped-def]
+    """Row of the unit the agent sticks to, or NOBODY when it is dead or out of sight."""
+    for row in range(1, units.shape[0]):
+        if (units[row, FRIEND] == 1.0) == friend and 1 + np.int64(units[row, INDEX]) == memory[TARGET]:
+            return row
+    return NOBODY
+
+
+@nb.njit("int64(float64[:, ::1], float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+def attend(units, places, available, memory):  # type: ignore[no-untyped-def]
+    """A healer's turn: the nearest hurt friend until it is well or gone, else keep beside the nearest friend."""
+    row = _remembered(units, memory, True)
+    if row == NOBODY or units[row, HEALTH] >= _HEALTH_MAX[np.int64(units[row, TYPE])]:
+        row = nearest_patient(units, True)
+    memory[TARGET] = 0 if row == NOBODY else 1 + np.int64(units[row, INDEX])
+    if row != NOBODY:
+        return aim_or_approach(units, row, available)
+    row = nearest_patient(units, False)
+    if row == NOBODY:
+        return search(places, available, memory)
+    if units[row, DISTANCE2] <= _BESIDE2:
+        return STOP
+    return step_along(units[row, DX], units[row, DY], available)
+
+
+@nb.njit("int64(float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+def sticky_enemy(units, available, memory):  # type: ignore[no-untyped-def]
+    """Row of the enemy the agent sticks to; the nearest in sight when it has none (SMAC's heuristic)."""
+    row = _remembered(units, memory, False)
+    if row == NOBODY:
+        row = nearest_enemy(units, available, False)
+    memory[TARGET] = 0 if row == NOBODY else 1 + np.int64(units[row, INDEX])
+    return row

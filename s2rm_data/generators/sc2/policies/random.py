@@ -1,0 +1,14 @@
+"""Every agent takes one of its available actions, all equally likely."""
+
+from __future__ import annotations
+
+from s2rm_data.generators.sc2.policies._policy import Policy
+from s2rm_data.generators.sc2.policies._view import compiled, random_available
+
+
+@compiled
+def choose(units, places, available, memory, word):  # type: ignore[no-untyped-def]
+    return random_available(available, word)
+
+
+POLICY = Policy(choose=choose, description="one of the available actions at random")

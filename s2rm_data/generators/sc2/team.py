@@ -1,0 +1,55 @@
+"""A team: the policies of a batch of episodes, asked step by step for the actions of all agents.
+
+Fed by snapshots, so that the embedded engine and the real game are played by the same code.
+"""
+
+# B battles, N agents, A actions
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.generators.sc2.policies import POLICIES
+from s2rm_data.generators.sc2.policies._view import MEMORY, act, draw_member
+from s2rm_data.generators.sc2.snapshot import Snapshot
+
+SIGHT = 9.0  # SMAC's sight range, centre to centre
+
+
+def members_of(policy: str) -> tuple[str, ...]:
+    """Names of the policies an episode may be played by: the policy itself, or the members it draws from."""
+    return POLICIES.load(policy).members or (policy,)
+
+
+class Team:
+    """Policies and memories of B episodes that run side by side.
+
+    `policy` (B,) uint8 is the index into `names` of the policy that plays each episode: a function of its seed alone.
+    """
+
+    def __init__(
+        self, policy: str, *, epsilon: float, seeds: NDArray[np.uint64], agents: int, starts: NDArray[np.float64]
+    ) -> None:
+        """starts: (2, 2) where the enemies and where the agents started, map coordinates."""
+        self.names = members_of(policy)
+        self.policy = np.array([draw_member(seed, len(self.names)) for seed in seeds], dtype=np.uint8)
+        self._choosers = [POLICIES.load(name).choose for name in self.names]
+        self._epsilon, self._seeds = float(epsilon), np.ascontiguousarray(seeds, dtype=np.uint64)
+        self._starts = np.ascontiguousarray(starts, dtype=np.float64)
+        self._memory = np.zeros((len(seeds), agents, MEMORY), dtype=np.int64)
+
+    def act(
+        self, snapshot: Snapshot, available: NDArray[np.bool_], *, step: int, running: NDArray[np.bool_]
+    ) -> NDArray[np.int16]:
+        """Actions (B, N) for available (B, N, A); no-op for the dead and for battles that are not `running` (B,)."""
+        actions = np.zeros(available.shape[:2], dtype=np.int16)
+        stats = (snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops)
+        for index, choose in enumerate(self._choosers):
+            asked = running & (self.policy == index)
+            if asked.any():
+                act(
+                    choose, asked, step, self._seeds, self._epsilon, SIGHT,
+                    snapshot.unit_type, snapshot.position, stats, available, self._starts, self._memory, actions,
+                )  # fmt: skip
+        return actions
