@@ -16,6 +16,7 @@ from typing import Any
 import s2rm_data
 from s2rm_data.errors import InterruptedRunError, UsageError
 from s2rm_data.generate.shards import batch_sequences, build_shard
+from s2rm_data.progress import Progress
 from s2rm_data.schema import SplitSource
 from s2rm_data.store.codec import encode_chunk
 from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
@@ -40,13 +41,6 @@ class Plan:
     sequences: int
     raw_nbytes: int
     nbytes: int
-
-
-class Progress:
-    """Receives how far a run has come; the command line draws it. Methods are called from several threads."""
-
-    def start(self, total: int, done: int) -> None: ...
-    def advance(self, sequences: int) -> None: ...
 
 
 def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from s2rm_data.schema import ArraySpec
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
 META = "zarr.json"
-MANIFEST = "manifest/zarr.json"  # a Zarr group of its own, so that other readers do not stumble over a foreign file
 DEFAULT_SHARD_SIZE = 1000  # sequences
 
 
@@ -32,14 +32,32 @@ def group_document(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
 
-def root_document() -> dict[str, Any]:
-    return group_document({"format": FORMAT, "format_version": FORMAT_VERSION})
+def consolidated(documents: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Metadata of everything below a group, by path, for readers that would rather open one object than many."""
+    metadata = {path: {k: v for k, v in d.items() if k != "consolidated_metadata"} for path, d in documents.items()}
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
+
+
+def root_document(manifest: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    attributes = {"format": FORMAT, "format_version": FORMAT_VERSION, "manifest": manifest}
+    return {**group_document(attributes), "consolidated_metadata": consolidated(documents)}
 
 
 def parents(group: str) -> list[str]:
-    """Metadata objects of the groups above a group, without the root: `sc2/3s5z/train` -> `sc2`, `sc2/3s5z`."""
+    """Groups above a group, without the root: `sc2/3s5z/train` -> `sc2`, `sc2/3s5z`."""
     parts = group.split("/")
-    return ["/".join([*parts[:depth], META]) for depth in range(1, len(parts))]
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def is_foreign(meta: Path) -> bool:
+    """Whether a root `zarr.json` is intact Zarr metadata of something else, rather than ours or ours damaged."""
+    try:
+        document = json.loads(meta.read_bytes())
+        return bool(document["zarr_format"] and document.get("attributes", {}).get("format") != FORMAT) and (
+            "manifest" not in document.get("attributes", {})
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int:

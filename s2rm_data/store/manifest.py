@@ -1,13 +1,17 @@
 """The manifest: which objects the store has, with the size and SHA-256 of each. What it does not name does not exist.
 
-It is the attributes of the Zarr group `manifest`, replaced atomically at every commit:
+It lives in the attributes of the root group, the store's `zarr.json`, which is replaced atomically at every commit:
 
-    {"manifest": {"groups":  {"bballs/train": {"arrays": ["frames", ...], "shards": 20}},
-                  "objects": {"bballs/train/frames/c.0.0.0.0": {"bytes": 4113021, "sha256": "..."}, ...},
-                  "sha256":  "..."}}
+    {"attributes": {"format": "s2rm-data", "format_version": 1,
+                    "manifest": {"groups":  {"bballs/train": {"arrays": {"frames": 4, ...}, "shards": 20}},
+                                 "objects": {"bballs/train/frames/c.0.0.0.0": {"bytes": 4113021, "sha256": "..."}, ...},
+                                 "sha256":  "..."}},
+     "consolidated_metadata": {...}, "node_type": "group", "zarr_format": 3}
 
 `sha256` at the end covers the rest of the document. The file has one spelling only (`layout.json_bytes`), and a file
-that is spelled otherwise is damaged: no byte of it can change unnoticed. Cost of a commit: O(objects).
+that is spelled otherwise is damaged: no byte of it can change unnoticed. The consolidated metadata of the same file
+list the complete groups alone, so that other Zarr readers, too, do not come upon one that is still being made.
+Cost of a commit: O(objects).
 """
 
 from __future__ import annotations
@@ -18,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.errors import DamagedStoreError
-from s2rm_data.store.files import make_folder, sync_folder, write_whole
-from s2rm_data.store.layout import MANIFEST, group_document, json_bytes, shard_object
+from s2rm_data.errors import ConflictError, DamagedStoreError
+from s2rm_data.store.files import sync_folder, write_whole
+from s2rm_data.store.layout import FORMAT_VERSION, META, json_bytes, parents, root_document, shard_object
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,11 @@ class GroupEntry:
 
 @dataclass
 class Manifest:
+    """`documents` are the metadata of the groups, their parents and arrays, by path: what Zarr readers consolidate."""
+
     groups: dict[str, GroupEntry] = field(default_factory=dict)
     objects: dict[str, Entry] = field(default_factory=dict)
+    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def has_shard(self, group: str, index: int) -> bool:
         return all(name in self.objects for name in self.groups[group].shard_objects(group, index))
@@ -64,44 +71,72 @@ class Manifest:
             del self.objects[name]
 
     def to_bytes(self) -> bytes:
-        body = {
+        body: dict[str, Any] = {
             "groups": {name: {"arrays": g.arrays, "shards": g.shards} for name, g in self.groups.items()},
             "objects": {name: {"bytes": e.nbytes, "sha256": e.sha256} for name, e in self.objects.items()},
         }
-        seal = hashlib.sha256(json_bytes(body)).hexdigest()
-        return json_bytes(group_document({"manifest": {**body, "sha256": seal}}))
+        document = root_document(body, self._consolidated())
+        body["sha256"] = _seal(document)
+        return json_bytes(document)
+
+    def _consolidated(self) -> dict[str, dict[str, Any]]:
+        visible: set[str] = set()
+        for group, entry in self.groups.items():
+            if not self.missing_shards(group):
+                visible |= {group, *parents(group), *(f"{group}/{array}" for array in entry.arrays)}
+        return {path: self.documents[path] for path in visible}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """Raises `DamagedStoreError` unless `data` is, to the byte, what `to_bytes` once gave."""
         try:
-            body = json.loads(data)["attributes"]["manifest"]
-            manifest = cls(
-                {n: GroupEntry(arrays=dict(g["arrays"]), shards=g["shards"]) for n, g in body["groups"].items()},
-                {name: Entry(entry["bytes"], entry["sha256"]) for name, entry in body["objects"].items()},
-            )
-            intact = manifest.to_bytes() == data
+            document = json.loads(data)
+            spelling = json_bytes(document)
+            body = document["attributes"]["manifest"]
+            intact = spelling == data and body.pop("sha256") == _seal(document)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             intact = False
         if not intact:
-            raise DamagedStoreError(f"{MANIFEST}: the manifest is damaged, its bytes are not those that were committed")
-        return manifest
+            raise DamagedStoreError("the manifest is damaged, its bytes are not those that were committed")
+        check_version(document["attributes"])
+        return cls(
+            {n: GroupEntry(arrays=dict(g["arrays"]), shards=g["shards"]) for n, g in body["groups"].items()},
+            {name: Entry(entry["bytes"], entry["sha256"]) for name, entry in body["objects"].items()},
+            dict(document["consolidated_metadata"]["metadata"]),
+        )
 
     @classmethod
     def load(cls, root: Path) -> Manifest:
-        path = root / MANIFEST
+        """The manifest of the store at `root`."""
+        path = root / META
         try:
             return cls.from_bytes(path.read_bytes())
         except FileNotFoundError:
-            raise DamagedStoreError(f"{MANIFEST}: the manifest of {root} is missing") from None
+            raise DamagedStoreError(f"{path}: is missing, and the manifest with it") from None
+        except OSError as error:
+            raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
         except DamagedStoreError as error:
-            raise DamagedStoreError(f"{root}: {error}") from None
+            raise DamagedStoreError(f"{path}: {error}") from None
+        except ConflictError as error:
+            raise ConflictError(f"{path}: {error}") from None
 
     def save(self, root: Path) -> None:
-        path = root / MANIFEST
-        make_folder(path.parent)
-        write_whole(path, self.to_bytes())
-        sync_folder(path.parent)
+        write_whole(root / META, self.to_bytes())
+        sync_folder(root)
+
+
+def _seal(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json_bytes(document)).hexdigest()
+
+
+def check_version(attributes: dict[str, Any]) -> None:
+    """Refuse a format of another version; older ones are read here once there are any."""
+    version = attributes.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ConflictError(
+            f"format version {version}, this program reads version {FORMAT_VERSION}; "
+            "use the program version that wrote the store, or generate the data again"
+        )
 
 
 def read_object(root: Path, name: str, manifest: Manifest) -> bytes:

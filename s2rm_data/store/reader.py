@@ -22,9 +22,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError, did_you_mean
+from s2rm_data.errors import DamagedStoreError, UsageError, did_you_mean
 from s2rm_data.store.codec import ABSENT, decode_chunk, index_nbytes, parse_index
-from s2rm_data.store.layout import FORMAT, FORMAT_VERSION, MANIFEST, META, ArrayLayout, parents
+from s2rm_data.store.layout import META, ArrayLayout, is_foreign, parents
 from s2rm_data.store.manifest import Manifest, read_document, read_object
 
 PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
@@ -128,8 +128,8 @@ class Group:
         self.path = path
         self._store = store
         manifest = store.manifest
-        for name in parents(path):
-            read_document(store.path, name, manifest)
+        for parent in parents(path):
+            read_document(store.path, f"{parent}/{META}", manifest)
         self.attributes: dict[str, Any] = read_document(store.path, f"{path}/{META}", manifest)["attributes"]
         self.arrays = {name: self._array(name) for name in manifest.groups[path].arrays}
 
@@ -190,13 +190,6 @@ class Store:
         self.path = Path(path)
         _check_store(self.path)
         self.manifest = Manifest.load(self.path)
-        root = read_document(self.path, META, self.manifest)
-        version = root["attributes"].get("format_version")
-        if version != FORMAT_VERSION:
-            raise ConflictError(
-                f"{self.path} has format version {version}, this program reads version {FORMAT_VERSION}; "
-                "use the program version that wrote it, or generate the data again"
-            )
 
     @property
     def groups(self) -> list[str]:
@@ -235,12 +228,11 @@ def _check_store(path: Path) -> None:
         raise UsageError(f"there is no store at {path}")
     if not path.is_dir():
         raise UsageError(f"{path} is a file, not a store")
-    if (path / MANIFEST).exists():
-        return
     meta = path / META
-    if meta.is_file() and f'"{FORMAT}"'.encode() in meta.read_bytes():
-        raise DamagedStoreError(f"{path / MANIFEST}: the manifest is missing")
-    raise UsageError(f"{path} is not an s2rm-data store (it has no {MANIFEST})")
+    if not meta.exists() and any(path.rglob(META)):
+        raise DamagedStoreError(f"{meta}: is missing, and the manifest with it")
+    if not meta.exists() or is_foreign(meta):
+        raise UsageError(f"{path} is not an s2rm-data store")
 
 
 def _positions(key: Sequence[int] | NDArray[Any], length: int) -> NDArray[np.int64]:

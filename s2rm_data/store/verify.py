@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from s2rm_data.errors import DamagedStoreError
+from s2rm_data.progress import Progress
 from s2rm_data.store.files import PARTIAL
-from s2rm_data.store.layout import MANIFEST, META
+from s2rm_data.store.layout import META
 from s2rm_data.store.manifest import Manifest, read_object
 from s2rm_data.store.reader import Store
 
@@ -23,7 +23,7 @@ class Report:
     nbytes: int = 0
 
 
-def verify(path: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> Report:
+def verify(path: Path, progress: Progress | None = None) -> Report:
     """All problems of a store, not only the first; an empty list means that every byte is as it was committed."""
     report = Report()
     try:
@@ -31,7 +31,7 @@ def verify(path: Path, progress: Callable[[int, int], None] = lambda done, total
     except DamagedStoreError as error:
         report.problems.append(str(error))
         return report
-    _check_objects(store, report, progress)
+    _check_objects(store, report, progress or Progress())
     report.problems += _unexpected(path, store.manifest)
     for group, (there, total) in store.unfinished.items():
         report.problems.append(f"{path / group}: is unfinished, {there} of {total} shards are there")
@@ -41,9 +41,9 @@ def verify(path: Path, progress: Callable[[int, int], None] = lambda done, total
     return report
 
 
-def _check_objects(store: Store, report: Report, progress: Callable[[int, int], None]) -> None:
+def _check_objects(store: Store, report: Report, progress: Progress) -> None:
     entries = store.manifest.objects
-    total = sum(entry.nbytes for entry in entries.values())
+    progress.start(sum(entry.nbytes for entry in entries.values()), 0)
     for name, entry in sorted(entries.items()):
         try:
             read_object(store.path, name, store.manifest)
@@ -51,7 +51,7 @@ def _check_objects(store: Store, report: Report, progress: Callable[[int, int], 
             report.problems.append(str(error))
         report.objects += 1
         report.nbytes += entry.nbytes
-        progress(report.nbytes, total)
+        progress.advance(entry.nbytes)
 
 
 def _check_content(store: Store, group: str, report: Report) -> None:
@@ -63,7 +63,7 @@ def _check_content(store: Store, group: str, report: Report) -> None:
 
 def _unexpected(root: Path, manifest: Manifest) -> list[str]:
     """Objects that another Zarr reader would take for data although nobody committed them."""
-    known = {*manifest.objects, MANIFEST}
+    known = {*manifest.objects, META}
     strays = (path for path in sorted(root.rglob("*")) if path.relative_to(root).as_posix() not in known)
     return [f"{path}: is not in the manifest" for path in strays if path.is_file() and _looks_like_data(path.name)]
 

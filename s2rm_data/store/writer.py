@@ -26,14 +26,14 @@ from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
 from s2rm_data.store.layout import (
-    MANIFEST,
     META,
     ArrayLayout,
     array_document,
+    consolidated,
     group_document,
+    is_foreign,
     json_bytes,
     parents,
-    root_document,
     shard_sequences,
 )
 from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document
@@ -56,11 +56,18 @@ class SplitSpec:
         return shard_sequences(self.arrays, self.count, self.shard_size)
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
-        """Metadata object -> document, for every array."""
+        """Path -> metadata of every array."""
         return {
-            f"{self.group}/{spec.name}/{META}": array_document(spec, self.first_dim, self.count, self.shard)
+            f"{self.group}/{spec.name}": array_document(spec, self.first_dim, self.count, self.shard)
             for spec in self.arrays
         }
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""
+        arrays = self.array_documents()
+        group = group_document({**self.attributes, "settings": dict(self.settings)})
+        group["consolidated_metadata"] = consolidated({path.rsplit("/", 1)[1]: d for path, d in arrays.items()})
+        return {self.group: group, **arrays}
 
 
 class StoreWriter:
@@ -89,16 +96,18 @@ class StoreWriter:
         os.close(self._lock)
 
     def _open_or_create(self) -> Manifest:
-        if (self.root / MANIFEST).exists():
-            manifest = Manifest.load(self.root)
-            read_document(self.root, META, manifest)
+        if not (self.root / META).exists():
+            _check_new(self.root)
+            manifest = Manifest()
+            manifest.save(self.root)
             return manifest
-        meta = json_bytes(root_document())
-        _check_new(self.root, meta)
-        write_whole(self.root / META, meta)
-        sync_folder(self.root)
-        manifest = Manifest(objects={META: Entry.of(meta)})
-        manifest.save(self.root)
+        if is_foreign(self.root / META):
+            raise ConflictError(f"{self.root} is a Zarr of something else; choose another --out")
+        manifest = Manifest.load(self.root)
+        for group in manifest.groups:  # the manifest itself repeats the metadata of complete groups only
+            if manifest.missing_shards(group):
+                paths = [*parents(group), group, *(f"{group}/{name}" for name in manifest.groups[group].arrays)]
+                manifest.documents |= {p: read_document(self.root, f"{p}/{META}", manifest) for p in paths}
         return manifest
 
     def check(self, specs: Iterable[SplitSpec]) -> None:
@@ -121,17 +130,17 @@ class StoreWriter:
     def _check_same(self, spec: SplitSpec) -> None:
         stored = read_document(self.root, f"{spec.group}/{META}", self.manifest)["attributes"]
         changes = [*_differences(stored["settings"], dict(spec.settings))]
-        for name, document in spec.array_documents().items():
-            if name not in self.manifest.objects:
-                changes.append(f"array {name.removesuffix('/' + META)} is new")
-            elif (there := read_document(self.root, name, self.manifest)) != document:
-                layout, wanted = (ArrayLayout.from_document(name, d) for d in (there, document))
+        for path, document in spec.array_documents().items():
+            if f"{path}/{META}" not in self.manifest.objects:
+                changes.append(f"array {path} is new")
+            elif (there := read_document(self.root, f"{path}/{META}", self.manifest)) != document:
+                layout, wanted = (ArrayLayout.from_document(path, d) for d in (there, document))
                 if layout.shape[0] != wanted.shape[0]:
                     changes.append(f"sequences: {layout.shape[0]} stored, {wanted.shape[0]} asked for")
                 elif layout.shard != wanted.shard:
                     changes.append(f"shard size: {layout.shard} stored, {wanted.shard} asked for")
                 else:
-                    changes.append(f"layout of {name.removesuffix('/' + META)}")
+                    changes.append(f"layout of {path}")
         if changes:
             listed = "; ".join(dict.fromkeys(changes))
             raise ConflictError(
@@ -146,16 +155,15 @@ class StoreWriter:
         folder = self.root / spec.group
         with disk_errors(folder):
             shutil.rmtree(folder, ignore_errors=True)  # what a kill left before the manifest knew of it
-        attributes = {**spec.attributes, "settings": dict(spec.settings)}
-        documents = {name: group_document({}) for name in parents(spec.group)}
-        documents |= {f"{spec.group}/{META}": group_document(attributes)} | spec.array_documents()
-        for name, document in documents.items():
-            data = json_bytes(document)
+        documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
+        for path, document in documents.items():
+            name, data = f"{path}/{META}", json_bytes(document)
             make_folder((self.root / name).parent)
             if name not in self.manifest.objects:
                 write_whole(self.root / name, data)
                 sync_folder((self.root / name).parent)
             self.manifest.objects[name] = Entry.of(data)
+        self.manifest.documents |= documents
         self.manifest.groups[spec.group] = GroupEntry(
             arrays={array.name: 1 + len(array.shape) for array in spec.arrays},
             shards=-(-spec.count // spec.shard),
@@ -204,18 +212,16 @@ def _check_place(path: Path) -> None:
         raise ConflictError(f"{path} is a file, not a store; choose another --out")
 
 
-def _check_new(root: Path, meta: bytes) -> None:
-    """A folder without manifest may become a store only if it is empty, or all it holds is our own first step."""
-    first_step = {META, META + PARTIAL, MANIFEST + PARTIAL}
+def _check_new(root: Path) -> None:
+    """A folder without `zarr.json` may become a store only if it holds nothing."""
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir())
-    ours = (root / META).is_file() and (root / META).read_bytes() == meta
-    if set(names) <= first_step and (ours or META not in names):
-        return
-    if ours:
-        raise DamagedStoreError(f"{root / MANIFEST}: the manifest is missing")
-    raise ConflictError(
-        f"{root} holds something else ({', '.join(names[:3])}), no s2rm-data store; choose another --out"
-    )
+    names = [name for name in names if name != META + PARTIAL]
+    if any(name.endswith("/" + META) for name in names):
+        raise DamagedStoreError(f"{root / META}: is missing, and the manifest with it")
+    if names:
+        raise ConflictError(
+            f"{root} holds something else ({', '.join(names[:3])}), no s2rm-data store; choose another --out"
+        )
 
 
 def _check_size(path: Path, entry: Entry) -> None:

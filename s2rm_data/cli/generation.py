@@ -1,0 +1,94 @@
+"""What `bballs` and `sc2` do alike once their splits are known: dry run, generation, summary."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from s2rm_data.cli.options import worker_count
+from s2rm_data.cli.progress import progress_for
+from s2rm_data.cli.sizes import human
+from s2rm_data.errors import UsageError
+
+if TYPE_CHECKING:
+    from s2rm_data.schema import SplitSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The shared options as given."""
+
+    out: Path
+    workers: int | None
+    shard_size: int
+    overwrite: bool
+    dry_run: bool
+    quiet: bool
+    as_json: bool
+    unit: str
+
+
+def run_generation(sources: Sequence[SplitSource], run: Run) -> None:
+    workers = worker_count(run.workers)
+    if run.shard_size < 1:
+        raise UsageError(f"--shard-size {run.shard_size} is not possible; allowed are 1 or more")
+    if not sources:
+        raise UsageError("nothing to make: all of --train, --val and --test are 0")
+    if run.dry_run:
+        _dry_run(sources, run)
+        return
+    _generate(sources, run, workers)
+
+
+def _dry_run(sources: Sequence[SplitSource], run: Run) -> None:
+    from s2rm_data.generate import plan_splits
+
+    plans = plan_splits(sources)
+    sequences, nbytes = sum(p.sequences for p in plans), sum(p.nbytes for p in plans)
+    if run.as_json:
+        splits = [{"group": p.group, run.unit: p.sequences, "bytes_estimated": p.nbytes} for p in plans]
+        click.echo(json.dumps({"store": str(run.out), "dry_run": True, "splits": splits, "bytes_estimated": nbytes}))
+        return
+    width = max(len(p.group) for p in plans)
+    for plan in plans:
+        click.echo(f"{plan.group:<{width}}  {plan.sequences:>9,} {run.unit}  about {human(plan.nbytes):>9}")
+    click.echo(f"{'in all':<{width}}  {sequences:>9,} {run.unit}  about {human(nbytes):>9}  (nothing written)")
+
+
+def _generate(sources: Sequence[SplitSource], run: Run, workers: int) -> None:
+    from s2rm_data.generate import generate
+
+    begun = time.monotonic()
+    with progress_for("generating", run.unit, quiet=run.quiet) as progress:
+        outcome = generate(
+            sources,
+            run.out,
+            workers=workers,
+            shard_size=run.shard_size,
+            overwrite=run.overwrite,
+            progress=progress,
+        )
+    seconds = time.monotonic() - begun
+    if run.as_json:
+        summary = {
+            "store": str(run.out),
+            "groups": list(outcome.groups),
+            "made": outcome.made,
+            "found": outcome.found,
+            "bytes": outcome.nbytes,
+            "seconds": round(seconds, 3),
+        }
+        click.echo(json.dumps(summary))
+    elif not run.quiet:
+        size = f"{human(outcome.nbytes)} in {run.out}"
+        if not outcome.made:
+            click.echo(f"s2rm-data: everything is there already: {outcome.found:,} {run.unit}, {size}", err=True)
+        else:
+            found = f" ({outcome.found:,} were there already)" if outcome.found else ""
+            click.echo(f"s2rm-data: {outcome.made:,} {run.unit} made{found} in {seconds:.1f} s, {size}", err=True)
