@@ -50,13 +50,11 @@ def parents(group: str) -> list[str]:
 
 
 def is_foreign(meta: Path) -> bool:
-    """Whether a root `zarr.json` is intact Zarr metadata of something else, rather than ours or ours damaged."""
+    """Whether a root `zarr.json` is sound Zarr metadata of something else, rather than ours or ours damaged."""
     try:
-        document = json.loads(meta.read_bytes())
-        return bool(document["zarr_format"] and document.get("attributes", {}).get("format") != FORMAT) and (
-            "manifest" not in document.get("attributes", {})
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        data = meta.read_bytes()
+        return bool(json.loads(data)["zarr_format"]) and f'"{FORMAT}"'.encode() not in data and b'"sha256"' not in data
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

@@ -85,8 +85,8 @@ class StoredArray:
         out = np.empty((len(positions), *layout.shape[1:]), dtype=self.dtype)
         order = np.argsort(positions, kind="stable")
         chunks = positions[order] // layout.chunk
-        bounds = np.flatnonzero(np.diff(chunks, prepend=-1))
-        for (chunk, values), rows in zip(self._chunks(chunks[bounds]), np.split(order, bounds[1:]), strict=True):
+        bounds = np.flatnonzero(np.diff(chunks, prepend=-1))  # where each chunk's rows begin
+        for (chunk, values), rows in zip(self._chunks(chunks[bounds]), np.split(order, bounds)[1:], strict=True):
             out[rows] = values[positions[rows] - chunk * layout.chunk]
         return out
 

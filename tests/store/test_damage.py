@@ -1,0 +1,129 @@
+"""The store cannot lie: whatever happens to any byte of any object, both `verify` and a reader notice."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ToySplit, tree
+
+from s2rm_data.errors import DamagedStoreError, S2RMError
+from s2rm_data.generate import generate
+from s2rm_data.schema import ArraySpec
+from s2rm_data.store import Store, verify
+
+OBJECTS = [
+    "zarr.json",
+    "toy/zarr.json",
+    "toy/train/zarr.json",
+    "toy/train/frames/zarr.json",
+    "toy/train/frames/c.1.0.0",
+    "toy/train/position/c.0.0.0",
+    "toy/train/seed/c.2",
+]
+
+
+def read_everything(path: Path) -> None:
+    store = Store(path)
+    for group in store.manifest.groups:
+        opened = store[group]
+        for array in opened.arrays.values():
+            array[:]
+
+
+def assert_noticed(path: Path, name: str) -> None:
+    problems = verify(path).problems
+    assert any(name in problem for problem in problems), (name, problems)
+    with pytest.raises(DamagedStoreError, match=name.rsplit("/", 1)[-1].replace(".", r"\.")):
+        read_everything(path)
+
+
+def test_an_intact_store_has_no_problems(toy_store: Path) -> None:
+    report = verify(toy_store)
+    assert report.problems == []
+    assert set(report.digests) == {"toy/train", "toy/val"}
+    read_everything(toy_store)
+
+
+class TwoArrays(ToySplit):
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        return super().arrays[0], super().arrays[3]
+
+
+def test_every_flipped_byte_of_every_object_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "toy.zarr"
+    generate([TwoArrays(count=2)], path)
+    for name, data in tree(path).items():
+        for position in range(len(data)):
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << position % 8
+            (path / name).write_bytes(damaged)
+            problems = verify(path).problems
+            assert problems and name in problems[0], (name, position)
+            with pytest.raises(DamagedStoreError):
+                read_everything(path)
+        (path / name).write_bytes(data)
+    assert verify(path).problems == []
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(bytes(path.stat().st_size)),
+        lambda path: path.write_bytes(path.read_bytes() + b"\n"),
+    ],
+    ids=["deleted", "truncated", "emptied", "zeroed", "lengthened"],
+)
+def test_a_damaged_object_is_named(toy_store: Path, name: str, damage: Callable[[Path], object]) -> None:
+    damage(toy_store / name)
+    assert_noticed(toy_store, name)
+
+
+def test_swapped_shards_of_equal_size_are_noticed(toy_store: Path) -> None:
+    first, second = toy_store / "toy/train/seed/c.0", toy_store / "toy/train/seed/c.1"
+    one, other = first.read_bytes(), second.read_bytes()
+    first.write_bytes(other)
+    second.write_bytes(one)
+    assert_noticed(toy_store, "toy/train/seed/c.0")
+
+
+def test_a_folder_in_the_place_of_a_shard_is_noticed(toy_store: Path) -> None:
+    (toy_store / "toy/train/seed/c.0").unlink()
+    (toy_store / "toy/train/seed/c.0").mkdir()
+    assert_noticed(toy_store, "toy/train/seed/c.0")
+
+
+def test_a_deleted_group_is_noticed(toy_store: Path) -> None:
+    shutil.rmtree(toy_store / "toy/val")
+    assert_noticed(toy_store, "toy/val/zarr.json")
+
+
+def test_a_shard_that_nobody_committed_is_noticed(toy_store: Path) -> None:
+    shutil.copy(toy_store / "toy/train/seed/c.0", toy_store / "toy/train/seed/c.3")
+    assert verify(toy_store).problems == [f"{toy_store}/toy/train/seed/c.3: is not in the manifest"]
+
+
+def test_damage_in_one_group_leaves_the_others_readable(toy_store: Path) -> None:
+    (toy_store / "toy/train/frames/c.0.0.0").unlink()
+    Store(toy_store)["toy/val"]["frames"][:]
+    Store(toy_store)["toy/train"]["frames"][5]
+
+
+def test_damage_after_the_first_read_is_noticed_at_the_next(toy_store: Path) -> None:
+    frames = Store(toy_store)["toy/train"]["frames"]
+    frames[0]
+    path = toy_store / "toy/train/frames/c.0.0.0"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(DamagedStoreError, match=r"c\.0\.0\.0, chunk 0: checksum"):
+        frames[0]
+
+
+def test_a_store_of_a_later_format_is_refused(toy_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2rm_data.store.manifest.FORMAT_VERSION", 2)
+    with pytest.raises(S2RMError, match="format version 1, this program reads version 2"):
+        Store(toy_store)
