@@ -124,7 +124,7 @@ def _spread(size: float, half: float, distance: float) -> NDArray[np.float64]:
     gaps = int((size - 2 * half) / distance)
     if gaps < 1:
         return np.array([size / 2])
-    return half + (size - 2 * half) / gaps * np.arange(gaps + 1)
+    return half + (size - 2 * half) / gaps * np.arange(gaps + 1, dtype=np.float64)
 
 
 def _row_distance(pitch: float, half: float) -> float:

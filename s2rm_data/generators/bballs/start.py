@@ -40,14 +40,14 @@ def start(seeds: NDArray[np.uint64], config: BallsConfig) -> tuple[NDArray[np.fl
     return position, velocity
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _uniforms(seed, purpose, number):  # type: ignore[no-untyped-def]
     """Draw `number` of a purpose: four numbers in [0, 1)."""
     a, b, c, d = philox(seed, _DOMAIN, np.uint64(number), purpose)
     return to_unit(a), to_unit(b), to_unit(c), to_unit(d)
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _is_free(x, y, position, count, self, size, radius):  # type: ignore[no-untyped-def]
     """Whether a ball at (x, y) touches neither wall nor fixed ball nor any of the first `count` balls but `self`."""
     if not (radius <= x <= size - radius and radius <= y <= size - radius):
@@ -63,7 +63,7 @@ def _is_free(x, y, position, count, self, size, radius):  # type: ignore[no-unty
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-def]
     """Fill position (n, 2) ball by ball; False when all attempts fail."""
     draw = 0
@@ -72,7 +72,8 @@ def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-d
         while placed < len(position) and tries < _TRIES:
             a, b, c, d = _uniforms(seed, _PLACE, draw)
             draw += 1
-            for u, v in ((a, b), (c, d)):
+            for pair in range(2):
+                u, v = (a, b) if pair == 0 else (c, d)
                 x, y = radius + u * (size - 2 * radius), radius + v * (size - 2 * radius)
                 if placed < len(position) and _is_free(x, y, position, placed, -1, size, radius):
                     position[placed, 0], position[placed, 1] = x, y
@@ -84,17 +85,17 @@ def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-d
     return False
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _place_on_sites(seed, packing, position):  # type: ignore[no-untyped-def]
     """Put the balls on distinct random rows of packing (K, 2), K >= n."""
     order = np.arange(len(packing))
     for k in range(len(position)):
         pick = k + int(_uniforms(seed, _SITE, k)[0] * (len(packing) - k))
         order[k], order[pick] = order[pick], order[k]
-        position[k] = packing[order[k]]
+        position[k, 0], position[k, 1] = packing[order[k], 0], packing[order[k], 1]
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
     """Metropolis moves of hard balls: uniform in a square of one of eight sizes, refused where there is no room."""
     balls = len(position)
@@ -108,7 +109,7 @@ def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
             position[k, 0], position[k, 1] = x, y
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _place_all(seeds, size, radius, packing, position):  # type: ignore[no-untyped-def]
     for s in range(len(seeds)):
         if not _place_at_random(seeds[s], size, radius, position[s]):
@@ -116,14 +117,15 @@ def _place_all(seeds, size, radius, packing, position):  # type: ignore[no-untyp
             _shake(seeds[s], size, radius, position[s])
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _directions(seed, velocity):  # type: ignore[no-untyped-def]
     """Fill velocity (n, 2) with unit vectors: points uniform in the disc, taken from the square by rejection."""
     drawn, draw = 0, 0
     while drawn < len(velocity):
         a, b, c, d = _uniforms(seed, _DIRECTION, draw)
         draw += 1
-        for u, v in ((2 * a - 1, 2 * b - 1), (2 * c - 1, 2 * d - 1)):
+        for pair in range(2):
+            u, v = (2 * a - 1, 2 * b - 1) if pair == 0 else (2 * c - 1, 2 * d - 1)
             length_sq = u * u + v * v
             if drawn < len(velocity) and 0.0 < length_sq <= 1.0:
                 length = math.sqrt(length_sq)
@@ -131,7 +133,7 @@ def _directions(seed, velocity):  # type: ignore[no-untyped-def]
                 drawn += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
     """Each ball's speed uniform in [low, high)."""
     for s in range(len(seeds)):
@@ -142,7 +144,17 @@ def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
             velocity[s, k, 1] *= speed
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, error_model="numpy")
+def _insert(value, ascending, count):  # type: ignore[no-untyped-def]
+    """Put a value where it belongs among the first `count`."""
+    k = count
+    while k > 0 and ascending[k - 1] > value:
+        ascending[k] = ascending[k - 1]
+        k -= 1
+    ascending[k] = value
+
+
+@nb.njit(nogil=True, cache=True, error_model="numpy")
 def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
     """The 2n velocity components uniform on the sphere of radius `norm`, as normalised Gaussians would be.
 
@@ -154,8 +166,7 @@ def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
         _directions(seeds[s], velocity[s])
         cuts[0], cuts[balls] = 0.0, 1.0
         for k in range(1, balls):
-            cuts[k] = _uniforms(seeds[s], _SPEED, k)[0]
-        cuts.sort()
+            _insert(_uniforms(seeds[s], _SPEED, k)[0], cuts, k)
         for k in range(balls):
             speed = norm * math.sqrt(cuts[k + 1] - cuts[k])
             velocity[s, k, 0] *= speed
