@@ -1,65 +1,13 @@
-"""Shared fixtures: a tiny source of sequences, so that store and generation are tested without a simulator."""
+"""Fixtures for the whole tree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from toy import ToySplit
 
 from s2rm_data.generate import generate
-from s2rm_data.schema import ArraySpec
-from s2rm_data.seeding import sequence_seeds
-
-
-@dataclass(frozen=True)
-class ToySplit:
-    """Arrays of every kind the generators use: packed bits, floats, booleans, scalars; one with chunks of 4."""
-
-    group: str = "toy/train"
-    count: int = 10
-    seed: int = 0
-    first_dim: str = "sequence"
-
-    @property
-    def arrays(self) -> tuple[ArraySpec, ...]:
-        return (
-            ArraySpec(
-                name="frames",
-                dtype="uint8",
-                shape=(3, 2),
-                dims=("time", "byte"),
-                description="bits",
-                attributes={"packed_bits": 12},
-            ),
-            ArraySpec(
-                name="position", dtype="float32", shape=(3, 2), dims=("time", "axis"), description="x, y", chunk=4
-            ),
-            ArraySpec(name="alive", dtype="bool", shape=(3,), dims=("time",), description="mask", level=1),
-            ArraySpec(name="seed", dtype="uint64", shape=(), dims=(), description="seed", chunk=4),
-        )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"generator": "toy", "generator_version": 1, "config": {"size": 12}, "seed": self.seed}
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        return {"command": "toy"}
-
-    def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        seeds = sequence_seeds(self.seed, self.group, start, stop)
-        values = np.stack([np.random.default_rng(int(s)).integers(0, 256, (3, 2)) for s in seeds])
-        frames = values.astype(np.uint8)
-        frames[..., -1] &= 0xF0  # 12 bits in two bytes
-        return {
-            "frames": frames,
-            "position": values.astype(np.float32) / 7,
-            "alive": values[..., 0] > 100,
-            "seed": seeds,
-        }
 
 
 @pytest.fixture
@@ -73,8 +21,3 @@ def toy_store(tmp_path: Path, toy: ToySplit) -> Path:
     path = tmp_path / "toy.zarr"
     generate([toy, ToySplit(group="toy/val", count=5)], path, shard_size=4)
     return path
-
-
-def tree(path: Path) -> dict[str, bytes]:
-    """Every file below a folder with its bytes."""
-    return {p.relative_to(path).as_posix(): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ToySplit, tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy import ToySplit, tree
 
 from s2rm_data.errors import DiskError, InterruptedRunError, UsageError
 from s2rm_data.generate import generate, plan_splits

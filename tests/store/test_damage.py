@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ToySplit, tree
+from toy import ToySplit, tree
 
 from s2rm_data.errors import DamagedStoreError, S2RMError
 from s2rm_data.generate import generate

@@ -7,7 +7,7 @@ import pytest
 import tensorstore
 import xarray
 import zarr
-from conftest import ToySplit
+from toy import ToySplit
 
 from s2rm_data.errors import InterruptedRunError
 from s2rm_data.generate import generate

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ToySplit
+from toy import ToySplit
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generate import generate

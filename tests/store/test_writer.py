@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from conftest import ToySplit, tree
+from toy import ToySplit, tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.generate import generate
