@@ -1,0 +1,53 @@
+"""Models by name: building one, its config for a task, and the list of all with their sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from s2rm_data.models.config import TASKS, ModelConfig
+from s2rm_data.models.world_model import WorldModel
+from s2rm_data.registry import Registry
+
+MODELS = Registry(
+    package="s2rm_data.models.zoo", attribute="MODEL", kind="model", hint="list them with s2rm-train --list-models"
+)
+
+
+def names() -> list[str]:
+    return MODELS.names()
+
+
+def config_for(name: str, task: str, **overrides: Any) -> ModelConfig:
+    """The model's config: the paper's values for the task, then the overrides."""
+    return MODELS.load(name).Config.for_task(task, **overrides)
+
+
+def build(name: str, task: str, **overrides: Any) -> WorldModel:
+    """A freshly initialised model (from torch's global generator) with the paper's values for the task."""
+    return MODELS.load(name)(config_for(name, task, **overrides))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSummary:
+    name: str
+    task: str
+    parameters: int
+    config: ModelConfig
+    description: str  # first line of the model's file
+
+
+def summaries() -> list[ModelSummary]:
+    """Every model on every task with its default config; no weights are made."""
+    return [_summary(name, task) for name in names() for task in TASKS]
+
+
+def _summary(name: str, task: str) -> ModelSummary:
+    with torch.device("meta"):
+        model = build(name, task)
+    description = (__import__(type(model).__module__, fromlist=["__doc__"]).__doc__ or "").splitlines()[0]
+    return ModelSummary(
+        name=name, task=task, parameters=model.parameter_count(), config=model.config, description=description
+    )

@@ -1,0 +1,120 @@
+"""Residual convolutional encoder and decoder, for crops and (with polar convolutions) polar images.
+
+The paper's figures of the layers are lost; kept is what its text says: seven layers with residual connections, the
+position concatenated after the second convolution of the encoder and after the first layer of the decoder.
+
+Legend: N views, R hidden states, Q queries of each, C channels, H x W pixels, d position features, w width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from s2rm_data.models.batch import HECS, UNIT_CLASSES
+from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks
+from s2rm_data.models.config import ModelConfig
+
+
+def output_channels(config: ModelConfig) -> int:
+    return 1 if config.task == "bballs" else 1 + UNIT_CLASSES + HECS
+
+
+def output_bias(config: ModelConfig) -> Tensor:
+    """(C',): pixels and friendly markers start rare, and so does anything but the class `nothing`."""
+    bias = torch.zeros(output_channels(config))
+    bias[0] = config.output_bias
+    if config.task == "sc2":
+        bias[1] = -config.output_bias
+    return bias
+
+
+def halved(size: int) -> int:
+    return -(-size // 2)
+
+
+class ConvEncoder(nn.Module):
+    """E: six convolutions and a linear layer. Crops 11 -> 6 -> 3 pixels; polar images halve at the second layer too.
+
+    1 conv /2, 2 conv, [position], 3-4 residual block, 5 conv /2, 6 residual conv, 7 linear.
+    """
+
+    def __init__(self, config: ModelConfig, *, position_size: int) -> None:
+        super().__init__()
+        polar, w = config.task == "sc2", config.width
+        second_stride = 2 if polar else 1
+        size = tuple(halved(halved(n) if polar else n) for n in config.image_size)
+        final = halved(size[0]) * halved(size[1])
+        self.conv1 = Conv(config.view_channels, w, stride=2, polar=polar)
+        self.conv2 = Conv(w, w, stride=second_stride, polar=polar)
+        self.conv3 = Conv(w, w, polar=polar)
+        self.position = PositionMap(position_size, w, (size[0], size[1]), polar=polar) if position_size else None
+        self.conv4 = Conv(w, w, polar=polar)
+        self.conv5 = Conv(w, 2 * w, stride=2, polar=polar)
+        self.conv6 = Conv(2 * w, 2 * w, polar=polar)
+        self.linear = nn.Linear(2 * w * final, config.encoding_size)
+
+    def forward(self, views: Tensor, s: Tensor | None) -> Tensor:
+        """(N, C, H, W), (N, d) -> (N, encoding_size). Views may be of any real dtype."""
+        return in_chunks(self._encode, views, s if self.position else None)
+
+    def _encode(self, views: Tensor, s: Tensor | None) -> Tensor:
+        x = views.to(self.conv1.weight.dtype).contiguous(memory_format=torch.channels_last)
+        x = self.conv2(self.conv1(x).relu())
+        y = self.conv3(x.relu())
+        if self.position is not None and s is not None:
+            y = y + self.position(s)
+        x = x + self.conv4(y.relu())
+        x = self.conv5(x.relu())
+        x = x + self.conv6(x.relu())
+        return self.linear(x.relu().permute(0, 2, 3, 1).flatten(1))
+
+
+class ConvDecoder(nn.Module):
+    """D: from a hidden state to the observation at a query, in seven layers.
+
+    1 linear (a transposed convolution of one pixel), 2 conv [position], 3 residual conv, 4 grow x 2, 5-6 residual
+    block, 7 grow x 2, then cut to the image size. Layer 1 and the hidden state's part of layer 2 do not depend on the
+    query and are computed once for all queries of one state. A polar image is never cut along the angle: an angular
+    size that is not a multiple of four grows by two once or not at all.
+    """
+
+    def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
+        super().__init__()
+        polar, w = config.task == "sc2", config.width
+        self.image_size = height, width = config.image_size
+        grow_angle = [2 if width % 4 == 0 else 1, 2 if width % 2 == 0 else 1] if polar else [2, 2]
+        self.base = (halved(halved(height)), -(-width // (grow_angle[0] * grow_angle[1])))
+        self.wide = 2 * w
+        self.linear1 = nn.Linear(hidden_size, self.wide * self.base[0] * self.base[1])
+        self.conv2 = Conv(self.wide, self.wide, polar=polar)
+        self.position = PositionMap(position_size, self.wide, self.base, polar=polar) if position_size else None
+        self.conv3 = Conv(self.wide, self.wide, polar=polar)
+        self.grow4 = Grow(self.wide, w, (2, grow_angle[0]))
+        self.conv5 = Conv(w, w, polar=polar)
+        self.conv6 = Conv(w, w, polar=polar)
+        self.grow7 = Grow(w, output_channels(config), (2, grow_angle[1]))
+        with torch.no_grad():
+            self.grow7.mix.bias.view(-1, output_channels(config)).copy_(output_bias(config))
+
+    def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
+        """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""
+        queries = s.shape[1]
+        x = in_chunks(self._unfold, hidden)
+        x = x.unsqueeze(1).expand(-1, queries, -1, -1, -1).flatten(0, 1)
+        y = in_chunks(self._draw, x, s.flatten(0, 1) if self.position else None)
+        return y.unflatten(0, (-1, queries))
+
+    def _unfold(self, hidden: Tensor) -> Tensor:
+        """(R, hidden_size) -> (R, C, *base), layer 2 before its activation."""
+        x = self.linear1(hidden).relu().view(-1, *self.base, self.wide).permute(0, 3, 1, 2)
+        return self.conv2(x)
+
+    def _draw(self, x: Tensor, s: Tensor | None) -> Tensor:
+        if self.position is not None and s is not None:
+            x = x + self.position(s)
+        x = x.relu()
+        x = x + self.conv3(x)
+        x = self.grow4(x.relu())
+        x = x + self.conv6(self.conv5(x.relu()).relu())
+        return self.grow7(x.relu())[..., : self.image_size[0], : self.image_size[1]]

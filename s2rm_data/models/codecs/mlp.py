@@ -1,0 +1,61 @@
+"""Residual multi-layer perceptrons as encoder and decoder, for small budgets.
+
+Legend: N views, R hidden states, Q queries of each, C channels, H x W pixels, d position features.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from s2rm_data.models.codecs.conv import output_bias, output_channels
+from s2rm_data.models.config import ModelConfig
+
+# Assumption: units a `width` of 32 stands for, so that one field sizes both codecs.
+UNITS_PER_WIDTH = 8
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(units, units)
+        self.outer = nn.Linear(units, units)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.outer(self.inner(x.relu()).relu())
+
+
+class MLPEncoder(nn.Module):
+    def __init__(self, config: ModelConfig, *, position_size: int) -> None:
+        super().__init__()
+        units = UNITS_PER_WIDTH * config.width
+        self.image = nn.Linear(config.view_channels * config.image_size[0] * config.image_size[1], units)
+        self.position = nn.Linear(position_size, units, bias=False) if position_size else None
+        self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
+        self.linear = nn.Linear(units, config.encoding_size)
+
+    def forward(self, views: Tensor, s: Tensor | None) -> Tensor:
+        """(N, C, H, W), (N, d) -> (N, encoding_size). Views may be of any real dtype."""
+        x = self.image(views.to(self.image.weight.dtype).flatten(1))
+        if self.position is not None and s is not None:
+            x = x + self.position(s * s.shape[-1] ** 0.5)
+        return self.linear(self.blocks(x).relu())
+
+
+class MLPDecoder(nn.Module):
+    def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
+        super().__init__()
+        units = UNITS_PER_WIDTH * config.width
+        self.image_shape = (output_channels(config), *config.image_size)
+        self.hidden = nn.Linear(hidden_size, units)
+        self.position = nn.Linear(position_size, units, bias=False) if position_size else None
+        self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
+        self.linear = nn.Linear(units, self.image_shape[0] * config.image_size[0] * config.image_size[1])
+        with torch.no_grad():
+            self.linear.bias.view(self.image_shape[0], -1).copy_(output_bias(config)[:, None])
+
+    def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
+        """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""
+        x = self.hidden(hidden).unsqueeze(1)
+        x = x + self.position(s * s.shape[-1] ** 0.5) if self.position else x.expand(-1, s.shape[1], -1)
+        return self.linear(self.blocks(x).relu()).unflatten(-1, self.image_shape)

@@ -1,0 +1,127 @@
+"""The interface of all models: encode views at positions, step the dynamics, decode at query positions.
+
+Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's hidden features.
+
+    prediction = model(batch)                       # all steps of a window at once
+    loss = model.loss(prediction, batch)
+
+    state = model.initial_state(batch_size)         # or step by step, as a roll-out does
+    (encoded,) = model.encode(views, position, mask)    # views (B, 1, V, C, H, W): one encoding a step
+    state = model.step(encoded, state)
+    prediction = model.decode(state, query_position)    # (B, Q, 2) -> tensors (B, Q, ...)
+
+A state is a tensor or a named tuple of tensors, B first; `step` never changes its arguments.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from s2rm_data.errors import UsageError
+from s2rm_data.models.batch import HECS, UNIT_CLASSES, BallPrediction, Batch, PolarPrediction, Prediction
+from s2rm_data.models.codecs import build_decoder, build_encoder
+from s2rm_data.models.config import ModelConfig
+from s2rm_data.models.embedding import PositionalEmbedding
+from s2rm_data.models.losses import loss_terms
+
+
+class WorldModel(nn.Module, ABC):
+    """Encoder, dynamics and decoder; subclasses give the dynamics.
+
+    `needs_next_views`: the model encodes the views of frame t + 1 at step t (the oracle TTO), which a batch then
+    carries as `next_views`; step by step, the caller hands `encode` those views.
+    """
+
+    Config: ClassVar[type[ModelConfig]]
+    needs_next_views: ClassVar[bool] = False
+
+    def __init__(self, config: ModelConfig, *, decoder_input: int, inject_position: bool) -> None:
+        super().__init__()
+        self.config = config
+        position_size = config.embedding_size if inject_position else 0
+        self.embedding = PositionalEmbedding(config)
+        self.encoder = build_encoder(config, position_size=position_size)
+        self.decoder = build_decoder(config, decoder_input, position_size=position_size)
+
+    @abstractmethod
+    def initial_state(self, batch_size: int) -> Any:
+        """The state before the first step, on the model's device."""
+
+    @abstractmethod
+    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
+        """All that does not depend on the state, for T steps at once: one encoding a step.
+
+        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
+        """
+
+    @abstractmethod
+    def step(self, encoded: Any, state: Any) -> Any:
+        """The state at t + 1 from the encoding and the state at t."""
+
+    @abstractmethod
+    def hidden(self, state: Any) -> Tensor:
+        """What of a state decoding reads: (B, R) or (B, M, R)."""
+
+    @abstractmethod
+    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
+
+    def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
+        """All steps: the hidden states after each, (B, T, ...), and the last state."""
+        hidden = []
+        for encoded_t in encoded:
+            state = self.step(encoded_t, state)
+            hidden.append(self.hidden(state))
+        return torch.stack(hidden, 1), state
+
+    def encode_batch(self, batch: Batch) -> Sequence[Any]:
+        if not self.needs_next_views:
+            return self.encode(batch.views, batch.view_position, batch.view_mask)
+        if batch.next_views is None or batch.next_view_position is None or batch.next_view_mask is None:
+            raise UsageError(
+                f"{type(self).__name__} is an oracle that reads the views of the next frame, and the batch has none; "
+                "give Batch its next_views, next_view_position and next_view_mask"
+            )
+        return self.encode(batch.next_views, batch.next_view_position, batch.next_view_mask)
+
+    def forward(self, batch: Batch) -> Prediction:
+        """One-step-ahead predictions at every step: tensors (B, T, Q, ...)."""
+        encoded = self.encode_batch(batch)
+        hidden, _ = self.unroll(encoded, self.initial_state(batch.view_mask.shape[0]))
+        return self.decode_hidden(hidden, batch.query_position)
+
+    def decode(self, state: Any, query_position: Tensor) -> Prediction:
+        """What would be seen at (B, Q, 2), as tensors (B, Q, ...)."""
+        prediction = self.decode_hidden(self.hidden(state).unsqueeze(1), query_position.unsqueeze(1))
+        return type(prediction)(*(part.squeeze(1) for part in prediction))
+
+    def decode_hidden(self, hidden: Tensor, query_position: Tensor) -> Prediction:
+        """Hidden states (B, T, ...) at (B, T, Q, 2)."""
+        steps = query_position.shape[:3]
+        image = self.decoder(*self.attend(hidden, self.embedding(query_position)))
+        image = image.flatten(0, 1).unflatten(0, steps)
+        if self.config.task == "bballs":
+            return BallPrediction(image)
+        friendly, unit_type, hecs = image.split([1, UNIT_CLASSES, HECS], -3)
+        return PolarPrediction(friendly.squeeze(-3), unit_type, hecs)
+
+    def encode_views(self, views: Tensor, s: Tensor) -> Tensor:
+        """E of every view, masked or not: (B, T, V, C, H, W), (B, T, V, d) -> (B, T, V, encoding_size)."""
+        return self.encoder(views.flatten(0, 2), s.flatten(0, 2)).unflatten(0, views.shape[:3])
+
+    def loss_terms(self, prediction: Prediction, batch: Batch) -> dict[str, Tensor]:
+        if batch.targets is None:
+            raise UsageError("a batch without targets has no loss; give Batch its targets")
+        return loss_terms(prediction, batch.targets, batch.query_mask)
+
+    def loss(self, prediction: Prediction, batch: Batch) -> Tensor:
+        """Sum of the task's terms, each a mean over what exists."""
+        return torch.stack(list(self.loss_terms(prediction, batch).values())).sum()
+
+    def parameter_count(self) -> int:
+        return sum(p.numel() for p in self.parameters())

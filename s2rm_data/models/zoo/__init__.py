@@ -1,0 +1,1 @@
+"""One file a model; each defines its config and MODEL, and is found by its file name."""

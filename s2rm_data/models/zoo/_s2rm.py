@@ -1,0 +1,106 @@
+"""Spatially Structured Recurrent Modules: what S2GRU and S2RMC share (section sec:s2rm).
+
+Legend: B sequences, T steps, V views, Q queries, M modules, d embedding, E encoding, H hidden size of a module.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttention, InterCellAttention, output_attention
+from s2rm_data.models.config import ModelConfig
+from s2rm_data.models.embedding import covering_positions
+from s2rm_data.models.kernel import spherical_kernel
+from s2rm_data.models.world_model import WorldModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class S2RMConfig(ModelConfig):
+    """Values from tables tab:bb_hparams and tab:sc2_hparams unless marked."""
+
+    truncation: float  # tau
+    modules: int = 10  # M
+    hidden_size: int = 128  # H
+    bandwidth: float = 1.0  # epsilon
+    input_heads: int = 2  # Theta (128, 2, 16)
+    cell_heads: int = 4  # Phi (128, 4, 16)
+    key_size: int = 16
+    gate_units: int = 64  # Assumption: hidden units of the gates' two-layer MLPs
+    # Assumption: the literal reading gives encoder and decoder no position; it did not learn at small budgets.
+    inject_position: bool = True
+    # Divide W^L of c = W^L h by its row sums. The paper does not; its c has a spectral radius of two to three.
+    normalise_rows: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("truncation", -1.0 <= self.truncation < 1.0, "in [-1, 1)")
+        self._require("bandwidth", self.bandwidth > 0, "positive")
+
+
+class Encoded(NamedTuple):
+    """One step's views, and what all steps share of the parameters."""
+
+    views: AttendedViews
+    cell: CellWeights
+    project: Tensor  # (H, K1 D + 2 K2 D): Theta^K, Phi^Q and Phi^K side by side
+
+
+class S2RM(WorldModel):
+    """Subclasses give the modules F_m: `initial_state`, `cell` and `hidden`."""
+
+    def __init__(self, config: S2RMConfig) -> None:
+        super().__init__(config, decoder_input=config.hidden_size, inject_position=config.inject_position)
+        self.s2rm_config = config
+        sizes = {"key_size": config.key_size, "gate_units": config.gate_units, "hidden": config.hidden_size}
+        self.input_attention = InputAttention(encoding=config.encoding_size, heads=config.input_heads, **sizes)
+        self.cell_attention = InterCellAttention(heads=config.cell_heads, **sizes)
+        centres = covering_positions(self.embedding, config.arena_size, config.modules)
+        self.module_embedding = nn.Parameter(self.embedding(centres).to(torch.get_default_device()))
+        self.project_sizes = [config.key_size * heads for heads in (config.input_heads, *2 * (config.cell_heads,))]
+
+    @abstractmethod
+    def cell(self, u: Tensor, h_bar: Tensor, state: Any) -> Any:
+        """F_m of equation eq:rnns for all modules: u (M, B, E), h-bar (M, B, H), the state at t -> at t + 1."""
+
+    @property
+    def p(self) -> Tensor:
+        """The modules' embeddings on the unit sphere, (M, d)."""
+        return nn.functional.normalize(self.module_embedding, dim=-1)
+
+    def z(self, p: Tensor, s: Tensor) -> Tensor:
+        config = self.s2rm_config
+        return spherical_kernel(p, s, bandwidth=config.bandwidth, truncation=config.truncation)
+
+    def enclaves(self, position: Tensor) -> Tensor:
+        """Z(P(x), p_m), how much each module answers for a position: (..., 2) -> (M, ...)."""
+        return self.z(self.embedding(position), self.p).movedim(-1, 0)
+
+    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Encoded]:
+        s = self.embedding(view_position)
+        e = self.encode_views(views, s)
+        p = self.p
+        attended = self.input_attention.prepare(e, self.z(p, s), view_mask)
+        between = self.z(p, p)
+        if self.s2rm_config.normalise_rows:
+            between = between / between.sum(-1, keepdim=True)  # never zero: Z(p, p) = 1
+        cell = self.cell_attention.prepare(between)
+        attentions = (self.input_attention.theta_k, self.cell_attention.phi_q, self.cell_attention.phi_k)
+        project = torch.cat([weight.flatten(1) for weight in attentions], 1)
+        return [Encoded(step, cell, project) for step in attended]
+
+    def step(self, encoded: Encoded, state: Any) -> Any:
+        h = self.hidden(state).transpose(0, 1)  # module first, as the cells keep it
+        key, cell_query, cell_key = (h @ encoded.project).split(self.project_sizes, -1)
+        u = self.input_attention(key.transpose(0, 1), encoded.views)
+        h_bar = self.cell_attention(h, cell_query, cell_key, encoded.cell)
+        return self.cell(u.transpose(0, 1), h_bar.transpose(0, 1), state)
+
+    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        d = output_attention(self.z(s, self.p), hidden)
+        return d.flatten(0, 2), s.flatten(0, 2).unsqueeze(1)

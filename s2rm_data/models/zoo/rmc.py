@@ -1,0 +1,53 @@
+"""RMC baseline: a Relational Memory Core on the sum of the encoded views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class RMCConfig(AdditiveConfig):
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
+        "bballs": {"key_size": 128},  # table tab:bb_hparams
+        "sc2": {"key_size": 16},  # table tab:sc2_hparams
+    }
+
+    key_size: int
+    heads: int = 4  # both tables
+    head_size: int = 128
+    slots: int = 1
+
+
+class RMC(AdditiveModel):
+    """State: the memory (B, S, F), S slots of F = heads x head size features."""
+
+    Config = RMCConfig
+
+    def __init__(self, config: RMCConfig) -> None:
+        super().__init__(config, hidden_size=config.slots * config.heads * config.head_size)
+        sizes = {name: getattr(config, name) for name in ("slots", "heads", "head_size", "key_size")}
+        self.memory = RelationalMemory(1, input_size=config.encoding_size, **sizes)
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        return self.memory.initial_memory(batch_size).squeeze(0)
+
+    def prepare(self, r: Tensor) -> Sequence[tuple[Tensor, Tensor]]:
+        row, gates = self.memory.project(r.flatten(0, 1).unsqueeze(0))
+        return list(zip(*(x.view(*r.shape[:2], -1).unbind(0) for x in (row, gates)), strict=True))
+
+    def step(self, encoded: tuple[Tensor, Tensor], state: Tensor) -> Tensor:
+        row, gates = encoded
+        return self.memory(row[None, :, None], gates[None], state[None]).squeeze(0)
+
+    def hidden(self, state: Tensor) -> Tensor:
+        return state.flatten(1)
+
+
+MODEL = RMC

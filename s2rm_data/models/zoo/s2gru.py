@@ -1,0 +1,42 @@
+"""S2GRU: spatially structured recurrent modules whose modules are GRUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from s2rm_data.models.modules import ModuleGRU
+from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class S2GRUConfig(S2RMConfig):
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
+        "bballs": {"truncation": 0.6},  # table tab:bb_hparams
+        "sc2": {"truncation": 0.5},  # table tab:sc2_hparams
+    }
+
+
+class S2GRU(S2RM):
+    """State: h (B, M, H), zero at the start."""
+
+    Config = S2GRUConfig
+
+    def __init__(self, config: S2GRUConfig) -> None:
+        super().__init__(config)
+        self.gru = ModuleGRU(config.modules, config.encoding_size, config.hidden_size)
+
+    def initial_state(self, batch_size: int) -> Tensor:
+        weight = self.gru.weight_hidden
+        return weight.new_zeros(weight.shape[0], batch_size, weight.shape[1]).transpose(0, 1)
+
+    def hidden(self, state: Tensor) -> Tensor:
+        return state
+
+    def cell(self, u: Tensor, h_bar: Tensor, state: Tensor) -> Tensor:
+        return self.gru(u, h_bar).transpose(0, 1)
+
+
+MODEL = S2GRU

@@ -1,0 +1,71 @@
+"""S2RMC: spatially structured recurrent modules whose modules are Relational Memory Cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from s2rm_data.models.modules import ModuleLinear
+from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class S2RMCConfig(S2RMConfig):
+    """RMC sizes from table tab:sc2_hparams. Assumption: the same for bballs, where the paper has no S2RMC."""
+
+    PAPER: ClassVar[dict[str, dict[str, Any]]] = {"bballs": {"truncation": 0.6}, "sc2": {"truncation": 0.5}}
+
+    heads: int = 4
+    head_size: int = 64
+    slots: int = 4
+    memory_key_size: int = 64
+
+
+class S2RMCState(NamedTuple):
+    memory: Tensor  # (B, M, S, F) S slots of F = heads x head size features
+    h: Tensor  # (B, M, H) the messages, a function of the memory
+
+
+class S2RMC(S2RM):
+    """Appendix app:s2rmc: the message h_m is a projection of the memory of module m; the inter-cell attention makes
+    h-bar_m of the messages; the memory then attends over [M; x, h-bar_m] instead of [M; x].
+
+    Assumption: x and h-bar_m are each projected to a row of the memory's width; the gates see x alone.
+    """
+
+    Config = S2RMCConfig
+
+    def __init__(self, config: S2RMCConfig) -> None:
+        super().__init__(config)
+        self.memory = RelationalMemory(
+            config.modules,
+            input_size=config.encoding_size,
+            slots=config.slots,
+            heads=config.heads,
+            head_size=config.head_size,
+            key_size=config.memory_key_size,
+        )
+        self.message = ModuleLinear(config.modules, config.slots * self.memory.features, config.hidden_size)
+        self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
+
+    def initial_state(self, batch_size: int) -> S2RMCState:
+        return self._state(self.memory.initial_memory(batch_size))
+
+    def hidden(self, state: S2RMCState) -> Tensor:
+        return state.h
+
+    def cell(self, u: Tensor, h_bar: Tensor, state: S2RMCState) -> S2RMCState:
+        x, gates = self.memory.project(u)
+        rows = torch.stack([x, self.h_bar_row(h_bar)], 2)
+        return self._state(self.memory(rows, gates, state.memory.transpose(0, 1)))
+
+    def _state(self, memory: Tensor) -> S2RMCState:
+        """From the memory, module first: (M, B, S, F)."""
+        return S2RMCState(memory.transpose(0, 1), self.message(memory.flatten(2)).transpose(0, 1))
+
+
+MODEL = S2RMC
