@@ -46,7 +46,8 @@ class BallsConfig:
     """One kind of sequence: `balls` moving balls and a fixed one, all of radius `radius_px`, in a box of `size` px.
 
     Each ball's speed is drawn uniformly from `speed_px_per_frame` (min, max). Where that is None, the velocities of all
-    balls together are a random vector of norm `system_speed_px_per_frame`. None takes the preset's value.
+    balls together are a random vector of norm `system_speed_px_per_frame`, which only presets set. A value that is not
+    given is the preset's; a speed that is given is each ball's, whatever the preset.
     """
 
     balls: int
@@ -59,9 +60,9 @@ class BallsConfig:
 
     def __post_init__(self) -> None:
         preset = find_preset(self.preset)
-        self._set("balls", _whole("number of balls", self.balls, 1, MAX_BALLS))
-        self._set("frames", _whole("number of frames", self.frames, 1, MAX_FRAMES))
-        self._set("size", _whole("size of the box in px", self.size, MIN_SIZE_PX, MAX_SIZE_PX))
+        self._set("balls", whole_number("number of balls", self.balls, 1, MAX_BALLS))
+        self._set("frames", whole_number("number of frames", self.frames, 1, MAX_FRAMES))
+        self._set("size", whole_number("size of the box in px", self.size, MIN_SIZE_PX, MAX_SIZE_PX))
         radius = _scaled(preset.radius_px, self.size) if self.radius_px is None else self.radius_px
         self._set("radius_px", _number("radius in px", radius, MIN_RADIUS_PX, self.size / 2))
         self._set_speed(preset)
@@ -72,20 +73,21 @@ class BallsConfig:
         object.__setattr__(self, name, value)
 
     def _set_speed(self, preset: Preset) -> None:
-        if self.speed_px_per_frame is not None and self.system_speed_px_per_frame is not None:
-            raise UsageError("a speed for each ball and one for the whole system were given; give one of the two")
-        if self.speed_px_per_frame is None and self.system_speed_px_per_frame is None:
-            if preset.speed_px_per_frame is not None:
-                low, high = preset.speed_px_per_frame
-                self._set("speed_px_per_frame", (_scaled(low, self.size), _scaled(high, self.size)))
-            else:
-                assert preset.system_speed_px_per_frame is not None
-                self._set("system_speed_px_per_frame", _scaled(preset.system_speed_px_per_frame, self.size))
+        system = preset.system_speed_px_per_frame
+        system = None if system is None else _scaled(system, self.size)
+        if self.system_speed_px_per_frame not in (None, system):
+            raise UsageError(
+                f"the speed of the whole system is {system} px/frame in the preset {self.preset!r} at {self.size} px and "
+                f"cannot be {self.system_speed_px_per_frame!r}; give the speed of each ball instead"
+            )
         if self.speed_px_per_frame is not None:
             self._set("speed_px_per_frame", _speed_range(self.speed_px_per_frame, self.size))
+            self._set("system_speed_px_per_frame", None)
+        elif preset.speed_px_per_frame is not None:
+            low, high = preset.speed_px_per_frame
+            self._set("speed_px_per_frame", (_scaled(low, self.size), _scaled(high, self.size)))
         else:
-            speed = _number("speed of the system in px/frame", self.system_speed_px_per_frame, 0, self.size)
-            self._set("system_speed_px_per_frame", speed)
+            self._set("system_speed_px_per_frame", system)
 
     def _check_bytes(self) -> None:
         frame_bytes = self.size * packed_width(self.size)
@@ -111,7 +113,8 @@ def _scaled(value_px: float, size: int) -> float:
     return value_px if size == PAPER_SIZE_PX else value_px * size / PAPER_SIZE_PX
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
+def whole_number(name: str, value: Any, low: int, high: int) -> int:
+    """`value` as an int within [low, high], or a UsageError that calls it `name`."""
     allowed = f"allowed are whole numbers from {low} to {high}"
     if isinstance(value, bool):
         raise UsageError(f"{name} {value!r} is not a whole number; {allowed}")

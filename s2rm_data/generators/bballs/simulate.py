@@ -265,7 +265,7 @@ def _read_frame(state, box, position, velocity):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True, error_model="numpy")
 def _run(x, v, size, radius, position, velocity):  # type: ignore[no-untyped-def]
-    """Fill frames 1.. of position, velocity (N, T, n, 2) from x, v (N, n, 2); return the first jammed sequence, or -1."""
+    """Fill frames 1.. of position, velocity (N, T, n, 2) from x, v (N, n, 2); the first jammed sequence, or -1."""
     sequences, frames, balls = position.shape[:3]
     box = _Box(radius, size - radius, size / 2, 4 * radius * radius, 4 * radius * _MISS_DEPTH * size)
     state = np.empty((6, balls))

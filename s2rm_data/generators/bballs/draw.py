@@ -1,0 +1,108 @@
+"""Drawing sequences: the frame with the crops an observer sees outlined on it, and the crops themselves beside it.
+
+What no crop shows is dimmed, so that one sees how little of the world an observer has. Pillow is imported when used.
+"""
+
+# T frames, V views, S side of the arena in pixels
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CROP = 11  # side of a crop in pixels (paper, section Video Prediction from Crops)
+VIEWS = 10  # crops a frame (same place)
+_BALL, _GROUND, _HIDDEN = 255, 40, 0.35  # grey levels, and the brightness of what no crop shows
+_PAPER, _INK = (250, 250, 250), (30, 30, 30)
+
+
+def sample_positions(rng: np.random.Generator, frames: int, size: int, views: int = VIEWS) -> NDArray[np.int64]:
+    """(T, V, 2) central pixels (x, y) of the crops, uniform over the arena."""
+    return rng.integers(0, size, (frames, views, 2))
+
+
+def crop(frame: NDArray[np.uint8], centre: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """(11, 11) pixels around the central pixel (x, y); zero outside the arena."""
+    padded = np.pad(frame, CROP // 2)
+    x, y = int(centre[0]), int(centre[1])
+    return padded[y : y + CROP, x : x + CROP]
+
+
+def frames(
+    sequence: NDArray[np.uint8], positions: NDArray[np.int64], *, scale: int = 8, crops: bool = True
+) -> Iterator[Any]:
+    """One Pillow image a frame. `sequence` (T, S, S) of 0 and 1, `positions` (T, V, 2)."""
+    for frame, centres in zip(sequence, positions, strict=True):
+        arena = _arena(frame, centres, scale)
+        yield _beside(arena, frame, centres, scale) if crops else arena
+
+
+def contact_sheet(
+    sequences: Sequence[NDArray[np.uint8]],
+    positions: Sequence[NDArray[np.int64]],
+    labels: Sequence[str],
+    *,
+    columns: int = 8,
+    scale: int = 3,
+) -> Any:
+    """One row a sequence, `columns` of its frames evenly spread over time."""
+    from PIL import Image, ImageDraw
+
+    length, size = sequences[0].shape[:2]
+    times = np.unique(np.linspace(0, length - 1, columns).astype(int))
+    cell, top, left = size * scale + 6, 22, 8 + max(7 * len(label) for label in labels)
+    sheet = Image.new("RGB", (left + cell * len(times), top + cell * len(sequences)), _PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for column, time in enumerate(times):
+        pen.text((left + column * cell, 6), f"frame {time}", fill=_INK)
+    for row, (sequence, centres, label) in enumerate(zip(sequences, positions, labels, strict=True)):
+        pen.text((4, top + row * cell + cell // 2 - 8), label, fill=_INK)
+        for column, time in enumerate(times):
+            picture = _arena(sequence[time], centres[time], scale)
+            sheet.paste(picture, (left + column * cell, top + row * cell))
+    return sheet
+
+
+def _colours(count: int) -> list[tuple[int, int, int]]:
+    hues = (colorsys.hsv_to_rgb(index / count, 0.75, 1.0) for index in range(count))
+    return [(int(255 * r), int(255 * g), int(255 * b)) for r, g, b in hues]
+
+
+def _arena(frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> Any:
+    from PIL import Image, ImageDraw
+
+    size, reach = len(frame), CROP // 2
+    seen = np.zeros((size, size), dtype=bool)
+    for x, y in centres:
+        seen[max(0, y - reach) : y + reach + 1, max(0, x - reach) : x + reach + 1] = True
+    grey = np.where(frame > 0, _BALL, _GROUND) * np.where(seen, 1.0, _HIDDEN)
+    picture = Image.fromarray(np.kron(grey, np.ones((scale, scale))).astype(np.uint8)).convert("RGB")
+    pen = ImageDraw.Draw(picture)
+    for (x, y), colour in zip(centres, _colours(len(centres)), strict=True):
+        box = ((x - reach) * scale, (y - reach) * scale, (x + reach + 1) * scale - 1, (y + reach + 1) * scale - 1)
+        pen.rectangle([float(edge) for edge in box], outline=colour, width=max(1, scale // 4))
+    return picture
+
+
+def _beside(arena: Any, frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> Any:
+    """The arena with a block of the crops at its right, each framed in its colour."""
+    from PIL import Image, ImageDraw
+
+    rows = 5
+    columns = -(-len(centres) // rows)
+    zoom = max(1, (arena.height // rows - 6) // CROP)
+    pitch = arena.height // rows
+    canvas = Image.new("RGB", (arena.width + 8 + columns * pitch, arena.height), _PAPER)
+    canvas.paste(arena, (0, 0))
+    pen = ImageDraw.Draw(canvas)
+    for index, (centre, colour) in enumerate(zip(centres, _colours(len(centres)), strict=True)):
+        pixels = np.where(crop(frame, centre) > 0, _BALL, _GROUND)
+        tile = Image.fromarray(np.kron(pixels, np.ones((zoom, zoom))).astype(np.uint8)).convert("RGB")
+        x, y = arena.width + 8 + index // rows * pitch + 3, index % rows * pitch + 3
+        canvas.paste(tile, (x, y))
+        pen.rectangle([x - 2, y - 2, x + tile.width + 1, y + tile.height + 1], outline=colour, width=2)
+    return canvas
