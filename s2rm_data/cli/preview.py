@@ -1,0 +1,94 @@
+"""`s2rm-data preview`: look at what is in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from s2rm_data.cli.run import EXIT_STATUSES
+from s2rm_data.errors import DiskError, UsageError
+
+if TYPE_CHECKING:
+    from s2rm_data.store import Group, Store
+
+GIF_MILLISECONDS = {"bballs": 80, "sc2": 200}  # a frame
+
+
+@click.command(epilog=EXIT_STATUSES)
+@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("group", required=False)
+@click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
+@click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
+@click.option("--agent", type=int, default=0, show_default=True, help="sc2: whose polar images to draw.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="bballs: seed of the crops' positions."
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("previews"),
+    show_default=True,
+    help="Folder for the pictures.",
+)
+def preview(store: Path, group: str | None, out: Path, **options: Any) -> None:
+    """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet.
+
+    Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II: the
+    battle from above, beside one agent's polar images. Without GROUP, the first training group is drawn.
+
+    \b
+    Examples:
+      s2rm-data preview data.zarr
+      s2rm-data preview data.zarr bballs/test_6 -n 12
+      s2rm-data preview data.zarr sc2/3s5z/train --agent 3
+    """
+    from s2rm_data.store import Store
+
+    opened = Store(store)
+    chosen = opened[group or _first_group(opened)]
+    number = options["number"]
+    if not -len(chosen) <= number < len(chosen):
+        raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
+    generator = chosen.settings["generator"]
+    animation, sheet = {"bballs": _bballs, "sc2": _sc2}[generator](chosen, **options)
+    gif, png = _save(animation, sheet, out / chosen.path.replace("/", "-"), GIF_MILLISECONDS[generator])
+    click.echo(f"{gif}\n{png}")
+
+
+def _first_group(store: Store) -> str:
+    groups = store.groups
+    if not groups:
+        raise UsageError(f"{store.path} has no finished group to draw")
+    return next((group for group in groups if group.endswith("/train")), groups[0])
+
+
+def _save(animation: list[Any], sheet: Any, stem: Path, milliseconds: int) -> tuple[Path, Path]:
+    gif, png = stem.with_name(stem.name + ".gif"), stem.with_name(stem.name + ".png")
+    try:
+        stem.parent.mkdir(exist_ok=True)
+        animation[0].save(gif, save_all=True, append_images=animation[1:], duration=milliseconds, loop=0, optimize=True)
+        sheet.save(png)
+    except OSError as error:
+        raise DiskError(f"cannot write to {stem.parent}: {error.strerror or error}; choose another --out") from None
+    return gif, png
+
+
+def _bballs(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tuple[list[Any], Any]:
+    from s2rm_data.generators.bballs import draw
+    from s2rm_data.seeding import generator
+
+    frames = group["frames"]
+    numbers = list(range(min(rows, len(group))))
+    rng = generator(seed, "preview")
+    length, size = frames.shape[1:3]
+    animation = list(draw.frames(frames[number], draw.sample_positions(rng, length, size)))
+    positions = [draw.sample_positions(rng, length, size) for _ in numbers]
+    sheet = draw.contact_sheet([frames[i] for i in numbers], positions, [f"#{i}" for i in numbers])
+    return animation, sheet
+
+
+def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tuple[list[Any], Any]:
+    raise NotImplementedError
