@@ -1,0 +1,241 @@
+"""`Engine`: a batch of battles of one scenario, stepped together in compiled code that leaves the interpreter lock to others."""
+
+# B battles, U units of both sides (agents first), N agents, E enemies, A = 6 + max(N, E) or 6 + E actions
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.engine.chance import DOMAIN, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.step import (
+    COUNTERS,
+    KILL_REWARD,
+    LOOPS,
+    OUTCOME,
+    QUEUED,
+    STEPS,
+    WIN_REWARD,
+    available_batch,
+    order_unit,
+    run_loops,
+    step_batch,
+)
+from s2rm_data.generators.sc2.formation import CENTRE, formation
+from s2rm_data.generators.sc2.maps import terrain
+from s2rm_data.generators.sc2.scenarios import Scenario
+from s2rm_data.generators.sc2.snapshot import ATTACK, Snapshot
+from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
+from s2rm_data.philox import philox, to_unit
+
+_ORDERS = {scenarios.ATTACK_MOVE: at.ATTACK_MOVE, scenarios.HUNT: at.HUNT, scenarios.NO_ORDER: at.IDLE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """What every unit is doing: `kind` is one of the engine's orders, `target` the slot it names or has acquired, or -1."""
+
+    kind: NDArray[np.int8]  # (B, U) IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT
+    target: NDArray[np.int16]  # (B, U)
+    point: NDArray[np.float32]  # (B, U, 2) map coordinates; where MOVE and ATTACK_MOVE go
+
+
+class Engine:
+    """Battles of one scenario, one for each seed. A battle that is over stays as it ended.
+
+    `mirror` puts the agents under the enemies' rules as well: they pick targets themselves and attack-move to the enemies'
+    spawn point, until ordered otherwise. `jitter` off makes every weapon period exact. `unit_type` and `position` (U, 2), in
+    map coordinates, replace the formation for tests and clients that place units themselves.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seeds: ArrayLike,
+        *,
+        mirror: bool = False,
+        jitter: bool = True,
+        position: ArrayLike | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.seeds = np.atleast_1d(np.asarray(seeds, dtype=np.uint64))
+        start = formation(scenario)
+        self.unit_type = start.unit_type
+        self.agents = scenario.agent_count
+        self.units = len(self.unit_type)
+        self.world = _world(scenario, mirror=mirror, jitter=jitter)
+        heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
+        self.actions = ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
+        centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
+        battles = len(self.seeds)
+        self.f = np.zeros((battles, at.FLOAT_ROWS, self.units))
+        self.i = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int32)
+        self.counters = np.zeros((battles, COUNTERS), dtype=np.int64)
+        self.words = np.zeros((battles, WORDS), dtype=np.uint64)
+        self.reward = np.zeros(battles)  # (B,) of the last step
+        self._fill(centred, mirror)
+
+    def _fill(self, centred: NDArray[np.float64], mirror: bool) -> None:
+        stats = self.world.table[self.unit_type]  # (U, TYPE_COLUMNS)
+        self.f[:, at.X], self.f[:, at.Y] = centred[:, 0], centred[:, 1]
+        for row, column in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX), (at.ENERGY, at.ENERGY_START)):
+            self.f[:, row] = stats[:, column]
+        self.f[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
+        for row in (at.TARGET, at.FOCUS, at.PENDING_TARGET):
+            self.i[:, row] = -1
+        self.i[:, at.MOVED_LOOP] = self.i[:, at.HEALED_LOOP] = -(10**6)
+        self.i[:, at.QUEUE] = np.arange(self.units)
+        self.counters[:, QUEUED] = self.units
+        self.words[:, SEED] = self.seeds
+        self.words[:, NEXT_DRAW] = 1  # draw 0 places the enemies' goal
+        self.f[:, at.GOAL_X], self.f[:, at.GOAL_Y] = self.f[:, at.X], self.f[:, at.Y]
+        goal = self._enemy_goal()
+        self.i[:, at.ORDER, self.agents :] = _ORDERS[self.scenario.order]
+        self.f[:, at.GOAL_X, self.agents :], self.f[:, at.GOAL_Y, self.agents :] = goal[:, :1], goal[:, 1:]
+        if mirror:
+            self.i[:, at.ORDER, : self.agents] = at.ATTACK_MOVE
+            there = np.array(self.scenario.enemies[0].spawn) - CENTRE
+            self.f[:, at.GOAL_X, : self.agents], self.f[:, at.GOAL_Y, : self.agents] = there
+
+    def _enemy_goal(self) -> NDArray[np.float64]:
+        """(B, 2) the point the enemies are sent to, relative to the map's centre."""
+        near, far = (np.array(point) - CENTRE for point in self.scenario.order_segment)
+        if (near == far).all():
+            return np.tile(near, (len(self.seeds), 1))
+        part = [to_unit(philox(seed, DOMAIN, np.uint64(0), np.uint64(0))[0]) for seed in self.seeds]
+        return near + (far - near) * np.array(part)[:, None]
+
+    def step(self, actions: ArrayLike) -> None:
+        """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, those of no meaning are ignored."""
+        given = np.ascontiguousarray(actions, dtype=np.int64)
+        if given.shape != (len(self.seeds), self.agents):
+            raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
+        step_batch(self.f, self.i, self.world, self.counters, self.words, given, self.reward)
+
+    def run_loops(self, loops: int) -> None:
+        """Game loops without actions; steps, reward and outcome do not change."""
+        run_loops(self.f, self.i, self.world, self.counters, self.words, loops)
+
+    def order(
+        self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None
+    ) -> None:
+        """Any order to any unit of either side: `kind` with the slot or the map point it needs; impossible ones are ignored."""
+        x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.f[battle, [at.X, at.Y], unit]
+        order_unit(self.f, self.i, self.world, battle, unit, kind, target, x, y)
+
+    def kill(self, battle: int, unit: int) -> None:
+        """Take a unit out without a blow (no blast, no reward of its own)."""
+        for row in (at.HEALTH, at.SHIELD, at.ENERGY, at.COOLDOWN, at.WINDUP, at.PENDING):
+            self.f[battle, row, unit] = 0.0
+        self.i[battle, at.ORDER, unit] = at.IDLE
+        self.i[battle, [at.TARGET, at.FOCUS], unit] = -1
+
+    def place(self, battle: int, unit: int, point: tuple[float, float]) -> None:
+        """Put a unit, dead or alive, fresh and idle onto a map point."""
+        self.kill(battle, unit)
+        stats = self.world.table[self.unit_type[unit]]
+        self.f[battle, [at.X, at.Y], unit] = np.array(point) - CENTRE
+        self.f[battle, [at.HEALTH, at.SHIELD, at.ENERGY], unit] = stats[[at.HEALTH_MAX, at.SHIELD_MAX, at.ENERGY_START]]
+        self.f[battle, [at.BACKSWING, at.SHIELD_WAIT, at.PACE], unit] = 0.0
+        self.i[battle, [at.FUSE, at.BEND, at.SCAN_WAIT], unit] = 0
+        queued = self.counters[battle, QUEUED]
+        if unit not in self.i[battle, at.QUEUE, :queued]:
+            self.i[battle, at.QUEUE, queued] = unit
+            self.counters[battle, QUEUED] = queued + 1
+
+    def snapshot(self) -> Snapshot:
+        """What policies and the renderer see; fresh arrays."""
+        alive = self.f[:, at.HEALTH] > 0
+        return Snapshot(
+            agents=self.agents,
+            unit_type=self.unit_type,
+            position=(np.stack([self.f[:, at.X], self.f[:, at.Y]], axis=-1) + CENTRE).astype(np.float32),
+            health=self.f[:, at.HEALTH].astype(np.float32),
+            shield=self.f[:, at.SHIELD].astype(np.float32),
+            energy=self.f[:, at.ENERGY].astype(np.float32),
+            cooldown_loops=np.where(alive, np.maximum(self.f[:, at.COOLDOWN], 0.0), 0.0).astype(np.float32),
+        )
+
+    def available(self) -> NDArray[np.bool_]:
+        """(B, N, A) SMAC's availability masks."""
+        masks = np.empty((len(self.seeds), self.agents, self.actions), dtype=np.bool_)
+        available_batch(self.f, self.world, masks)
+        return masks
+
+    def orders(self) -> Orders:
+        kind = self.i[:, at.ORDER].astype(np.int8)
+        named = np.where((kind == at.ATTACK_UNIT) | (kind == at.HEAL_UNIT), self.i[:, at.TARGET], self.i[:, at.FOCUS])
+        point = np.stack([self.f[:, at.GOAL_X], self.f[:, at.GOAL_Y]], axis=-1) + CENTRE
+        return Orders(kind=kind, target=named.astype(np.int16), point=point.astype(np.float32))
+
+    @property
+    def outcome(self) -> NDArray[np.int64]:
+        """(B,) RUNNING, WIN, LOSS, DRAW or LIMIT."""
+        return self.counters[:, OUTCOME]
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        return self.counters[:, OUTCOME] != at.RUNNING
+
+    @property
+    def step_count(self) -> NDArray[np.int64]:
+        return self.counters[:, STEPS]
+
+    @property
+    def loop_count(self) -> NDArray[np.int64]:
+        return self.counters[:, LOOPS]
+
+    @property
+    def facing(self) -> NDArray[np.float32]:
+        """(B, U, 2) unit vectors."""
+        return np.stack([self.f[:, at.FACE_X], self.f[:, at.FACE_Y]], axis=-1).astype(np.float32)
+
+    @property
+    def damage_dealt(self) -> NDArray[np.float64]:
+        """(B, U) health and shields each unit took off others in the last step."""
+        return self.f[:, at.DEALT]
+
+    @property
+    def damage_taken(self) -> NDArray[np.float64]:
+        """(B, U) health and shields each unit lost to others in the last step."""
+        return self.f[:, at.TAKEN]
+
+    @property
+    def restored(self) -> NDArray[np.float64]:
+        """(B, U) health and shields each unit regained in the last step."""
+        return self.f[:, at.RESTORED]
+
+    @property
+    def spent(self) -> NDArray[np.float64]:
+        """(B, U) own health each unit gave up in the last step: a baneling that blew itself up."""
+        return self.f[:, at.SPENT]
+
+
+def _world(scenario: Scenario, *, mirror: bool, jitter: bool) -> at.World:
+    table, pair = at.tables()
+    unit_type = formation(scenario).unit_type
+    land = terrain(scenario.terrain)
+    straight = (land.waypoint == np.arange(land.waypoint.shape[1])) | (land.waypoint < 0)
+    enemies = [UNIT_TYPES[number] for number in unit_type[scenario.agent_count :]]
+    total = sum(unit.health + unit.shield for unit in enemies)
+    return at.World(
+        agents=scenario.agent_count,
+        kind=unit_type.astype(np.int64),
+        table=table,
+        pair=pair,
+        passable=land.passable,
+        waypoint=land.waypoint,
+        has_walls=bool(not straight.all()),
+        passive=(np.arange(len(unit_type)) < scenario.agent_count) & (not mirror),
+        jitter=jitter,
+        limit_steps=scenario.limit_steps,
+        max_reward=float(total + KILL_REWARD * len(enemies) + WIN_REWARD),
+    )
+
+
+assert AIR == 2  # motion.py's fliers ignore walls

@@ -1,0 +1,52 @@
+"""Chance in a battle: one counter-based stream each, read by draw number; the same on every machine and in every batch."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from s2rm_data.generators.sc2.engine.layout import QUEUE
+from s2rm_data.philox import philox
+
+DOMAIN = np.uint64(
+    0x5343322D42415454
+)  # "SC2-BATT": second word of the key, so that no other use of the seed repeats the stream
+
+# Columns of a battle's uint64 words: the seed, the number of the next draw, and bits drawn but not used yet.
+SEED, NEXT_DRAW, SPARE, SPARE_BITS, WORDS = range(5)
+
+_ZERO, _ONE, _TWO, _THREE, _SIXTY_FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(64)
+_16, _LOW16 = np.uint64(16), np.uint64(0xFFFF)
+
+
+@nb.njit(nogil=True, cache=True)
+def two_bits(words):  # type: ignore[no-untyped-def]
+    """A whole number 0..3, each as likely."""
+    if words[SPARE_BITS] == _ZERO:
+        words[SPARE] = philox(words[SEED], DOMAIN, words[NEXT_DRAW], _ONE)[0]
+        words[NEXT_DRAW] += _ONE
+        words[SPARE_BITS] = _SIXTY_FOUR
+    value = words[SPARE] & _THREE
+    words[SPARE] >>= _TWO
+    words[SPARE_BITS] -= _TWO
+    return np.int64(value)
+
+
+@nb.njit(nogil=True, cache=True)
+def shuffle(i, count, words):  # type: ignore[no-untyped-def]
+    """Shuffle the first `count` slots of the update queue; sixteen draws of 16 bits out of one call of the generator.
+
+    The larger of two chances differs from the smaller by at most count / 65536, evenly for both sides.
+    """
+    last = count - 1
+    while last > 0:
+        draw = philox(words[SEED], DOMAIN, words[NEXT_DRAW], _ZERO)
+        words[NEXT_DRAW] += _ONE
+        for word in draw:
+            for _ in range(4):
+                if last <= 0:
+                    break
+                other = np.int64(((word & _LOW16) * np.uint64(last + 1)) >> _16)
+                word >>= _16
+                i[QUEUE, last], i[QUEUE, other] = i[QUEUE, other], i[QUEUE, last]
+                last -= 1

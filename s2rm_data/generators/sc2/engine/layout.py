@@ -1,0 +1,179 @@
+"""Where the state of a battle lies in memory, and the tables its rules read.
+
+All numbers of a battle stand side by side: `f[b]` (ROWS, U) float64 and `i[b]` (ROWS, U) int32, one row a quantity, one
+column a unit. Positions are relative to the map's centre, so that a reflected battle is the exact negative.
+"""
+
+# B battles, U units of both sides, K = 11 unit-type numbers (0 unused)
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.generators.sc2.units import (
+    BIOLOGICAL,
+    LOOPS_PER_SECOND,
+    MIN_SCAN_RANGE,
+    SCAN_MARGIN,
+    SHIELD_REGEN_PER_SECOND,
+    UNIT_TYPES,
+    ZERG_REGEN_PER_SECOND,
+    UnitType,
+    can_hit,
+    damage_per_hit,
+    reach,
+)
+
+# float rows of a unit
+(
+    X,
+    Y,
+    HEALTH,
+    SHIELD,
+    ENERGY,
+    COOLDOWN,  # loops until the weapon is ready
+    WINDUP,  # loops until the started attack hits or releases its missile; 0 = no attack under way
+    BACKSWING,  # loops the unit stays rooted after its hit unless a new order comes
+    PENDING,  # loops until the released missile or the second hit lands; 0 = none
+    SHIELD_WAIT,  # loops until shields begin to regenerate
+    PACE,  # speed reached, units per loop; counts for units that need time to accelerate
+    FACE_X,
+    FACE_Y,
+    GOAL_X,
+    GOAL_Y,
+    DEALT,  # health and shields taken off others in this step
+    TAKEN,  # health and shields lost to others in this step
+    RESTORED,  # health and shields regained in this step
+    SPENT,  # own health given up in this step (a baneling's attack)
+    FLOAT_ROWS,
+) = range(20)
+
+# integer rows of a unit
+(
+    ORDER,
+    TARGET,  # slot the order names, -1 = none
+    FOCUS,  # slot that attack-move or an idle guard has acquired, -1 = none
+    PENDING_TARGET,
+    SCAN_WAIT,  # loops until a chasing unit looks for a better target
+    BEND,  # side (+1 left, -1 right) on which it walks around what is in the way, 0 = nothing is
+    MOVED_LOOP,  # last loop it moved in
+    HEALED_LOOP,  # last loop it healed in
+    FUSE,  # 1 = a baneling about to blow up
+    QUEUE,  # update order: the slots, shuffled every loop
+    INT_ROWS,
+) = range(11)
+
+# orders a unit can be under
+IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
+
+# outcomes of a battle
+RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
+
+# float columns of a unit type
+(
+    HEALTH_MAX,
+    SHIELD_MAX,
+    ARMOUR,
+    SPEED,
+    ACCELERATION,
+    RADIUS,
+    DAMAGE_POINT,
+    BACKSWING_LOOPS,
+    PERIOD,
+    HITS,
+    HIT_GAP,
+    MISSILE_SPEED,
+    BLAST_RADIUS,
+    LINE_HALF,
+    LINE_RADIUS,
+    HEALTH_REGEN,
+    SHIELD_REGEN,
+    ENERGY_START,
+    ENERGY_MAX,
+    ENERGY_REGEN,
+    HEAL_RATE,
+    ENERGY_PER_HEALTH,
+    HEAL_RANGE,
+    HEAL_SCAN,
+    IS_BIOLOGICAL,
+    IS_FIGHTER,
+    PLANE,
+    TYPE_COLUMNS,
+) = range(28)
+
+# planes of the table for pairs (row unit type acts on column unit type)
+DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, PAIR_PLANES = range(6)
+
+
+def _type_row(unit: UnitType) -> dict[int, float]:
+    loops = float(LOOPS_PER_SECOND)
+    return {
+        HEALTH_MAX: unit.health,
+        SHIELD_MAX: unit.shield,
+        ARMOUR: unit.armour,
+        SPEED: unit.speed_per_second / loops,
+        ACCELERATION: unit.acceleration / (loops * loops),
+        RADIUS: unit.radius,
+        DAMAGE_POINT: unit.damage_point_s * loops,
+        BACKSWING_LOOPS: unit.backswing_s * loops,
+        PERIOD: unit.period_s * loops,
+        HITS: unit.hits,
+        HIT_GAP: unit.hit_gap_s * loops,
+        MISSILE_SPEED: unit.missile_speed_per_second / loops,
+        BLAST_RADIUS: unit.blast_radius,
+        LINE_HALF: unit.line_half_length,
+        LINE_RADIUS: unit.line_point_radius,
+        HEALTH_REGEN: ZERG_REGEN_PER_SECOND / loops if unit.zerg else 0.0,
+        SHIELD_REGEN: SHIELD_REGEN_PER_SECOND / loops if unit.shield else 0.0,
+        ENERGY_START: unit.energy,
+        ENERGY_MAX: unit.energy_max,
+        ENERGY_REGEN: unit.energy_per_second / loops,
+        HEAL_RATE: unit.heal_per_second / loops,
+        ENERGY_PER_HEALTH: unit.energy_per_health,
+        HEAL_RANGE: unit.heal_range,
+        HEAL_SCAN: unit.heal_scan_range,
+        IS_BIOLOGICAL: float(BIOLOGICAL in unit.attributes),
+        IS_FIGHTER: float(unit.damage > 0),
+        PLANE: unit.plane,
+    }
+
+
+@cache
+def tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(K, TYPE_COLUMNS) stats in loops and units per loop, and (PAIR_PLANES, K, K) what one type does to another."""
+    size = len(UNIT_TYPES) + 1
+    table = np.zeros((size, TYPE_COLUMNS))
+    pair = np.zeros((PAIR_PLANES, size, size))
+    for a, unit in UNIT_TYPES.items():
+        for column, value in _type_row(unit).items():
+            table[a, column] = value
+        # a unit that cannot walk looks no farther than it can hit
+        scan = unit.range if unit.speed_per_second == 0 else max(MIN_SCAN_RANGE, unit.range + SCAN_MARGIN)
+        for b, other in UNIT_TYPES.items():
+            pair[DAMAGE, a, b] = damage_per_hit(unit, other)
+            pair[REACH_SQ, a, b] = reach(unit, other) ** 2
+            pair[SCAN_SQ, a, b] = (scan + unit.radius + other.radius) ** 2
+            same_plane = unit.plane == other.plane
+            pair[APART, a, b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
+            pair[CAN_HIT, a, b] = float(can_hit(unit, other))
+    return table, pair
+
+
+class World(NamedTuple):
+    """What all battles of a batch share; a plain tuple, so that compiled code can take it."""
+
+    agents: int  # N, slots 0..N-1
+    kind: NDArray[np.int64]  # (U,) unit types
+    table: NDArray[np.float64]  # (K, TYPE_COLUMNS)
+    pair: NDArray[np.float64]  # (PAIR_PLANES, K, K)
+    passable: NDArray[np.bool_]  # (3, 32, 32)
+    waypoint: NDArray[np.int16]  # (2, 1024, 1024)
+    has_walls: bool  # False: every way on this terrain is straight
+    passive: NDArray[np.bool_]  # (U,) never attacks without an order
+    jitter: bool  # whether weapon periods vary
+    limit_steps: int
+    max_reward: float

@@ -1,0 +1,191 @@
+"""Walking: toward a point, around walls and units, never through them.
+
+A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30, 60 and 90 degrees,
+first on the side away from what blocks it. A step must not bring two units of a plane nearer than their separation radii
+(or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
+"""
+
+# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, w World
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from s2rm_data.generators.sc2.engine.chance import two_bits
+from s2rm_data.generators.sc2.engine.layout import (
+    ACCELERATION,
+    APART,
+    BEND,
+    FACE_X,
+    FACE_Y,
+    FOCUS,
+    HEALTH,
+    IDLE,
+    MOVED_LOOP,
+    ORDER,
+    PACE,
+    PLANE,
+    SPEED,
+    X,
+    Y,
+)
+from s2rm_data.generators.sc2.maps import SIZE
+
+_HALF = SIZE / 2
+_AIR = 2
+_TURNS = ((0.8660254037844386, 0.5), (0.5, 0.8660254037844386), (0.0, 1.0))  # cosine and sine of 30, 60, 90 degrees
+_SLACK = 1e-9
+
+
+@nb.njit(nogil=True, cache=True)
+def can_stand(w, plane, x, y):  # type: ignore[no-untyped-def]
+    """Whether the plane can pass the cell under a point (relative to the map's centre)."""
+    if not (-_HALF <= x < _HALF and -_HALF <= y < _HALF):
+        return False
+    return w.passable[plane, int(x + _HALF), int(y + _HALF)]
+
+
+@nb.njit(nogil=True, cache=True)
+def _heading(w, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
+    """The point to walk to now: the goal, or the next corner on the way around walls."""
+    inside = -_HALF <= goal_x < _HALF and -_HALF <= goal_y < _HALF
+    if not w.has_walls or plane == _AIR or not inside:
+        return goal_x, goal_y
+    here = int(x + _HALF) * SIZE + int(y + _HALF)
+    there = int(goal_x + _HALF) * SIZE + int(goal_y + _HALF)
+    cell = w.waypoint[plane, here, there]
+    if cell < 0 or cell == there:
+        return goal_x, goal_y
+    return cell // SIZE + 0.5 - _HALF, cell % SIZE + 0.5 - _HALF
+
+
+@nb.njit(nogil=True, cache=True)
+def _neighbours(f, w, u, step, near):  # type: ignore[no-untyped-def]
+    """Living units of u's plane that its next step could touch, written to `near`; returns how many."""
+    count = 0
+    x, y, a = f[X, u], f[Y, u], w.kind[u]
+    for v in range(w.kind.size):
+        dx, dy = f[X, v] - x, f[Y, v] - y
+        reach = w.pair[APART, a, w.kind[v]] + step
+        if dx * dx + dy * dy < reach * reach and f[HEALTH, v] > 0.0 and v != u and reach > step:
+            near[count] = v
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def _blocker(f, w, u, x, y, near, count):  # type: ignore[no-untyped-def]
+    """The first unit that keeps u from standing at (x, y); -1 = none."""
+    for k in range(count):
+        v = near[k]
+        apart = w.pair[APART, w.kind[u], w.kind[v]]
+        dx, dy = f[X, v] - x, f[Y, v] - y
+        distance_sq = dx * dx + dy * dy
+        if distance_sq < apart * apart:
+            now_x, now_y = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
+            if distance_sq < now_x * now_x + now_y * now_y:
+                return v
+    return -1
+
+
+@nb.njit(nogil=True, cache=True)
+def _push(f, w, u, v, x, y, far):  # type: ignore[no-untyped-def]
+    """Shove an idle unit v of the same side out of the way of u going to (x, y); False if it has no room.
+
+    Assumption: a shove moves one unit by just the overlap and does not pass on to others.
+    """
+    dx, dy = f[X, v] - x, f[Y, v] - y
+    distance = np.sqrt(dx * dx + dy * dy)
+    if distance < _SLACK:
+        return False
+    shove = w.pair[APART, w.kind[u], w.kind[v]] - distance + _SLACK
+    new_x, new_y = f[X, v] + dx / distance * shove, f[Y, v] + dy / distance * shove
+    plane = int(w.table[w.kind[v], PLANE])
+    count = _neighbours(f, w, v, shove, far)
+    others = 0
+    for k in range(count):
+        if far[k] != u:
+            far[others] = far[k]
+            others += 1
+    if not can_stand(w, plane, new_x, new_y) or _blocker(f, w, v, new_x, new_y, far, others) >= 0:
+        return False
+    f[X, v], f[Y, v] = new_x, new_y
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def _bend(f, i, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
+    """The side on which to pass v (-1 = a wall): the one chosen before, else away from it, else by chance."""
+    if i[BEND, u] != 0:
+        return i[BEND, u]
+    cross = 0.0
+    if v >= 0:
+        cross = ahead_x * (f[Y, v] - f[Y, u]) - ahead_y * (f[X, v] - f[X, u])
+    if cross > 0.0:
+        return -1
+    if cross < 0.0:
+        return 1
+    # dead ahead: north or south (east or west if it walks north or south) by chance, so that a mirrored battle stays mirrored
+    side = 1 if two_bits(words) & 1 else -1
+    return side if ahead_x >= 0.0 else -side
+
+
+@nb.njit(nogil=True, cache=True)
+def advance(f, i, w, u, goal_x, goal_y, loop, words, scratch):  # type: ignore[no-untyped-def]
+    """One loop of walking toward a point; returns whether the unit moved."""
+    plane = int(w.table[w.kind[u], PLANE])
+    x, y = f[X, u], f[Y, u]
+    goal_x, goal_y = _heading(w, plane, x, y, goal_x, goal_y)
+    dx, dy = goal_x - x, goal_y - y
+    distance = np.sqrt(dx * dx + dy * dy)
+    speed = w.table[w.kind[u], SPEED]
+    if distance < _SLACK or speed == 0.0:
+        return False
+    if i[MOVED_LOOP, u] < loop - 1:
+        f[PACE, u] = 0.0
+    f[PACE, u] = min(speed, f[PACE, u] + w.table[w.kind[u], ACCELERATION])
+    step = min(f[PACE, u], distance)
+    ahead_x, ahead_y = dx / distance, dy / distance
+    near = scratch[0]
+    count = _neighbours(f, w, u, step, near)
+    new_x, new_y = x + step * ahead_x, y + step * ahead_y
+    v = _blocker(f, w, u, new_x, new_y, near, count)
+    if v >= 0 and (v < w.agents) == (u < w.agents):
+        if i[ORDER, v] == IDLE and i[FOCUS, v] < 0:
+            if _push(f, w, u, v, new_x, new_y, scratch[1]):
+                v = _blocker(f, w, u, new_x, new_y, near, count)
+        elif _goes_along(f, i, w, u, v, ahead_x, ahead_y, loop):
+            return False  # the one ahead is about to make room
+    if v < 0 and can_stand(w, plane, new_x, new_y):
+        i[BEND, u] = 0
+        _go(f, i, u, new_x, new_y, ahead_x, ahead_y, loop)
+        return True
+    side = _bend(f, i, u, v, ahead_x, ahead_y, words)
+    turns = 3 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
+    for flip in range(2):
+        for k in range(turns):
+            cosine, sine = _TURNS[k]
+            sine = sine * side
+            turned_x, turned_y = ahead_x * cosine - ahead_y * sine, ahead_x * sine + ahead_y * cosine
+            new_x, new_y = x + step * turned_x, y + step * turned_y
+            if can_stand(w, plane, new_x, new_y) and _blocker(f, w, u, new_x, new_y, near, count) < 0:
+                i[BEND, u] = side
+                _go(f, i, u, new_x, new_y, turned_x, turned_y, loop)
+                return True
+        side = -side
+    i[BEND, u] = 0
+    return False
+
+
+@nb.njit(nogil=True, cache=True)
+def _goes_along(f, i, w, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
+    """Whether v has just been walking the same way (within 60 degrees) and is no slower than u."""
+    same_way = f[FACE_X, v] * ahead_x + f[FACE_Y, v] * ahead_y > 0.5
+    return same_way and i[MOVED_LOOP, v] >= loop - 1 and w.table[w.kind[v], SPEED] >= w.table[w.kind[u], SPEED]
+
+
+@nb.njit(nogil=True, cache=True)
+def _go(f, i, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped-def]
+    f[X, u], f[Y, u], f[FACE_X, u], f[FACE_Y, u] = x, y, face_x, face_y
+    i[MOVED_LOOP, u] = loop

@@ -1,0 +1,213 @@
+"""Scenarios: who fights whom, where, for how many steps, and what the enemies are ordered to do.
+
+A scenario is a name: one of SMAC's 23 maps, or anything the grammar spells. An army is written as numbers and letters
+(`1c3s5z`: one colossus, three stalkers, five zealots); `A_vs_B` gives the enemies an army of their own, else both sides get
+the same. Letters: m marine, mr marauder, mv medivac, s stalker, z zealot, c colossus, h hydralisk, zg zergling, b baneling,
+and for enemies only sc spine crawler.
+
+Armies, spawn points, orders and terrain of SMAC's maps are those of the map files' scripts; limits are SMAC's registry.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.generators.sc2.units import NUMBER_OF_LETTERS, UNIT_TYPES
+
+Point = tuple[float, float]
+
+ATTACK_MOVE, HUNT, NO_ORDER = "attack_move", "hunt", "none"
+
+_WEST: Point = (9.0, 16.0)  # team 1's spawn point on the maps with two armies face to face
+_EAST: Point = (23.0, 16.0)
+# Assumption: a scenario that is no SMAC map is played on 3s5z's terrain with its spawn points, and gets the limit SMAC
+# gives to mirror maps of as many agents (2s3z 120 up to five, 3s5z 150 up to eight, 1c3s5z 180 above).
+_LIMITS = ((5, 120), (8, 150), (10**9, 180))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Squad:
+    """Units of one type, created at one point and pushed apart."""
+
+    unit_type: int
+    count: int
+    spawn: Point
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """`order` is what the map's script orders the enemies on spawn: `attack_move` to a point drawn evenly between the two of
+    `order_segment`, `hunt` (attack the agents wherever they are) or `none` (stand and attack what comes into reach).
+    """
+
+    name: str
+    agents: tuple[Squad, ...]
+    enemies: tuple[Squad, ...]
+    limit_steps: int
+    terrain: str = "band"
+    order: str = ATTACK_MOVE
+    order_segment: tuple[Point, Point] = (_WEST, _WEST)
+
+    @property
+    def agent_count(self) -> int:
+        return sum(squad.count for squad in self.agents)
+
+    @property
+    def enemy_count(self) -> int:
+        return sum(squad.count for squad in self.enemies)
+
+
+def _army(spelling: str, spawn: Point) -> tuple[Squad, ...]:
+    return tuple(Squad(unit_type=number, count=count, spawn=spawn) for number, count in _tokens(spelling))
+
+
+def _tokens(spelling: str) -> list[tuple[int, int]]:
+    """(unit type, count) pairs of a spelled army; empty if it is not one."""
+    letters = "|".join(sorted(NUMBER_OF_LETTERS, key=len, reverse=True))
+    if not re.fullmatch(rf"(?:[0-9]+(?:{letters}))+", spelling):
+        return []
+    return [(NUMBER_OF_LETTERS[kind], int(count)) for count, kind in re.findall(rf"([0-9]+)({letters})", spelling)]
+
+
+def _face_to_face(name: str, agents: str, enemies: str, limit_steps: int, terrain: str = "band") -> Scenario:
+    return Scenario(
+        name=name, agents=_army(agents, _WEST), enemies=_army(enemies, _EAST), limit_steps=limit_steps, terrain=terrain
+    )
+
+
+def _with_order_to(
+    point: Point, name: str, agents: tuple[Squad, ...], enemies: tuple[Squad, ...], **rest: object
+) -> Scenario:
+    return Scenario(name=name, agents=agents, enemies=enemies, order_segment=(point, point), **rest)  # type: ignore[arg-type]
+
+
+_CORNER: Point = (27.91, 28.24)
+_FAR_CORNER: Point = (4.47, 4.3298)
+
+_SMAC_MAPS = (
+    _face_to_face("3m", "3m", "3m", 60),
+    _face_to_face("8m", "8m", "8m", 120),
+    _face_to_face("25m", "25m", "25m", 150),
+    _face_to_face("5m_vs_6m", "5m", "6m", 70),
+    _face_to_face("8m_vs_9m", "8m", "9m", 120),
+    _face_to_face("10m_vs_11m", "10m", "11m", 150),
+    _face_to_face("27m_vs_30m", "27m", "30m", 180),
+    _face_to_face("MMM", "7m2mr1mv", "7m2mr1mv", 150),
+    _face_to_face("MMM2", "7m2mr1mv", "8m3mr1mv", 180),
+    _face_to_face("2s3z", "2s3z", "2s3z", 120),
+    _face_to_face("3s5z", "3s5z", "3s5z", 150),
+    _face_to_face("3s5z_vs_3s6z", "3s5z", "3s6z", 170),
+    _face_to_face("3s_vs_3z", "3s", "3z", 150, "open"),
+    _face_to_face("3s_vs_4z", "3s", "4z", 200, "open"),
+    _face_to_face("3s_vs_5z", "3s", "5z", 250, "open"),
+    _face_to_face("1c3s5z", "1c3s5z", "1c3s5z", 180),
+    Scenario(
+        name="2m_vs_1z",
+        agents=_army("1m", (13.0, 12.0)) + _army("1m", (19.0, 12.0)),
+        enemies=_army("1z", (16.0, 19.0)),
+        limit_steps=150,
+        terrain="octagon",
+        order_segment=((13.0, 12.0), (19.0, 12.0)),
+    ),
+    _with_order_to(
+        _FAR_CORNER,
+        "corridor",
+        _army("6z", (19.0397, 19.1198)),
+        _army("24zg", _CORNER),
+        limit_steps=400,
+        terrain="corridor",
+    ),
+    _with_order_to(
+        (14.5998, 9.49),
+        "6h_vs_8z",
+        _army("6h", (14.5998, 9.49)),
+        _army("8z", (14.41, 16.7597)),
+        limit_steps=150,
+        terrain="pit",
+    ),
+    Scenario(
+        name="2s_vs_1sc",
+        agents=_army("1s", (11.1208, 10.338)) + _army("1s", (16.976, 10.3662)),
+        enemies=_army("1sc", (13.92, 20.0397)),
+        limit_steps=300,
+        terrain="tower",
+        order=NO_ORDER,
+    ),
+    _with_order_to(
+        _FAR_CORNER,
+        "so_many_baneling",
+        _army("7z", (11.469, 12.0234)),
+        _army("32b", _CORNER),
+        limit_steps=100,
+        terrain="stairs",
+    ),
+    _with_order_to(
+        (16.0, 8.0),
+        "bane_vs_bane",
+        _army("20zg", (16.0, 11.0)) + _army("4b", (16.0, 8.0)),
+        _army("20zg", (16.0, 21.0)) + _army("4b", (16.0, 24.0)),
+        limit_steps=200,
+        terrain="octagon",
+    ),
+    Scenario(
+        name="2c_vs_64zg",
+        agents=_army("2c", (16.0, 16.0)),
+        enemies=_army("64zg", (16.0, 9.0)),
+        limit_steps=400,
+        terrain="plateau",
+        order=HUNT,
+    ),
+)
+SMAC: dict[str, Scenario] = {scenario.name: scenario for scenario in _SMAC_MAPS}
+# The paper's scenarios that SMAC has no map for; examples in messages and lists, spelled by the grammar like any other.
+PAPER_EXTRA = ("1s2z", "2s5z", "5s3z")
+
+
+def names() -> list[str]:
+    """SMAC's maps and the paper's own scenarios; the grammar spells any number more."""
+    return [*SMAC, *PAPER_EXTRA]
+
+
+@cache
+def parse(name: str) -> Scenario:
+    """The scenario of that name; a name that is neither SMAC's nor spelled by the grammar is an error."""
+    if name in SMAC:
+        return SMAC[name]
+    ours, separator, theirs = name.partition("_vs_")
+    if not separator:
+        theirs = ours
+    for army in (ours, theirs):
+        if not _tokens(army):
+            raise UsageError(
+                f"no scenario {name!r}{did_you_mean(name, names())}; known are {', '.join(names())}, and any armies spelled by "
+                f"numbers and letters such as 3s5z or 7s4z_vs_3c ({_letters()})"
+            )
+    _check_army(name, "agents'", ours)
+    _check_army(name, "enemies'", theirs)
+    count = sum(number for _, number in _tokens(ours))
+    limit_steps = next(limit for most, limit in _LIMITS if count <= most)
+    return _face_to_face(name, ours, theirs, limit_steps)
+
+
+def _letters() -> str:
+    return ", ".join(f"{unit.letters} {unit.name}" for unit in UNIT_TYPES.values())
+
+
+def _check_army(name: str, whose: str, spelling: str) -> None:
+    tokens = _tokens(spelling)
+    kinds = [number for number, _ in tokens]
+    if any(count == 0 for _, count in tokens):
+        raise UsageError(
+            f"scenario {name!r}: the {whose} army {spelling!r} counts zero of a unit; leave the letter out"
+        )
+    if len(set(kinds)) < len(kinds):
+        raise UsageError(f"scenario {name!r}: the {whose} army {spelling!r} names a unit twice; add the numbers up")
+    if all(UNIT_TYPES[number].is_healer for number in kinds):
+        raise UsageError(f"scenario {name!r}: the {whose} army {spelling!r} has no unit that can fight; add one")
+    if whose == "agents'" and any(UNIT_TYPES[number].speed_per_second == 0 for number in kinds):
+        raise UsageError(
+            f"scenario {name!r}: spine crawlers stand on the enemies' side only; write them after _vs_, as in 2s_vs_1sc"
+        )
