@@ -14,8 +14,8 @@ from typing import Any
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.generators.bballs.packing import MAX_BALLS, MIN_RADIUS_PX, check_fit
 
-PAPER_SIZE_PX = 48  # "video frame of size 48 x 48", section 5.2
-PAPER_FRAMES = 100  # "video sequences with 100 frames", section 5.2
+PAPER_SIZE_PX = 48  # "the t-th full video frame of size 48 x 48", section Video Prediction from Crops
+PAPER_FRAMES = 100  # "20K video sequences with 100 frames of 3 balls", the same
 MIN_SIZE_PX, MAX_SIZE_PX = 8, 1024
 MAX_FRAMES = 1_000_000
 MAX_SEQUENCE_BYTES = 1 << 28  # packed frames of one sequence, which is made and stored as a whole
@@ -77,7 +77,7 @@ class BallsConfig:
         system = None if system is None else _scaled(system, self.size)
         if self.system_speed_px_per_frame not in (None, system):
             raise UsageError(
-                f"the speed of the whole system is {system} px/frame in the preset {self.preset!r} at {self.size} px and "
+                f"the speed of the whole system is {system} px/frame in preset {self.preset!r} at {self.size} px; it "
                 f"cannot be {self.system_speed_px_per_frame!r}; give the speed of each ball instead"
             )
         if self.speed_px_per_frame is not None:

@@ -30,8 +30,8 @@ from s2rm_data.schema import ArraySpec
 from s2rm_data.seeding import sequence_seeds, stream_key
 
 GENERATOR_VERSION = 1  # raised whenever the same config and seed would give other bytes
-PAPER_TRAIN, PAPER_VAL, PAPER_TEST = 20_000, 1_000, 1_000  # section 5.2
-PAPER_TRAIN_BALLS = 3  # section 5.2
+PAPER_TRAIN, PAPER_VAL, PAPER_TEST = 20_000, 1_000, 1_000  # section Video Prediction from Crops
+PAPER_TRAIN_BALLS = 3  # the same
 MAX_SEQUENCES = 100_000_000
 
 # Measured at n = 3 with zstd: frames 4.1 kB a sequence, positions 2.1 kB (levels gain nothing), velocities 0.43 kB
@@ -40,7 +40,7 @@ _STATE_CHUNK = 10
 
 _CITATION = (
     "Rahaman, N., Goyal, A., Gondal, M. W., Wuthrich, M., Bauer, S., Sharma, Y., Bengio, Y., Schoelkopf, B.: "
-    "Spatially Structured Recurrent Modules. ICLR 2021"
+    "S2RMs: Spatially Structured Recurrent Modules. arXiv:2007.06533, 2020"
 )
 _CONVENTIONS = {
     "coordinates": "x to the right, y down, in pixels; the box is [0, size] x [0, size]",
