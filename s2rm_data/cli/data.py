@@ -9,6 +9,7 @@ import click
 import s2rm_data
 from s2rm_data.cli.bballs import bballs
 from s2rm_data.cli.inspect import info, verify
+from s2rm_data.cli.preview import preview
 from s2rm_data.cli.run import EXIT_STATUSES, run
 
 
@@ -30,7 +31,7 @@ def data() -> None:
     """
 
 
-for _command in (bballs, info, verify):
+for _command in (bballs, info, verify, preview):
     data.add_command(_command)
 
 

@@ -36,8 +36,8 @@ GIF_MILLISECONDS = {"bballs": 80, "sc2": 200}  # a frame
 def preview(store: Path, group: str | None, out: Path, **options: Any) -> None:
     """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet.
 
-    Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II: the
-    battle from above, beside one agent's polar images. Without GROUP, the first training group is drawn.
+    Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II:
+    the battle from above, beside one agent's polar images. Without GROUP, the first training group is drawn.
 
     \b
     Examples:

@@ -35,8 +35,8 @@ class LineProgress(QuietProgress):
     def start(self, total: int, done: int) -> None:
         self._total, self._done, self._already = total, done, done
         self._begun = self._said = time.monotonic()
-        if done:
-            self._say("already there" if done == total else "already there, going on")
+        if 0 < done < total:
+            self._say("already there, going on")
 
     def advance(self, amount: int) -> None:
         with self._mutex:

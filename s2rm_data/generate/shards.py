@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from s2rm_data.schema import ArraySpec, SplitSource
 from s2rm_data.store.codec import assemble_shard, encode_chunk
 
-BATCH_NBYTES = 8 << 20  # raw bytes of all arrays that a worker holds at once
+BATCH_NBYTES = 2 << 20  # raw bytes of all arrays that a worker holds at once
 
 
 class ShardBuilder:
@@ -33,8 +33,8 @@ class ShardBuilder:
             self._chunks.append(encode_chunk(values[start : start + spec.chunk], spec.level))
         self._rest = values[full:].copy()
 
-    def finish(self) -> bytes:
-        """The shard's bytes; a last chunk that is not full is padded with the fill value, as Zarr wants it."""
+    def finish(self) -> list[bytes]:
+        """The shard's bytes in pieces; a last chunk that is not full is padded with the fill value, as in any Zarr."""
         if len(self._rest):
             pad = np.zeros((self._spec.chunk - len(self._rest), *self._spec.shape), dtype=self._spec.dtype)
             self.add(pad)
@@ -47,8 +47,8 @@ def batch_sequences(arrays: tuple[ArraySpec, ...]) -> int:
 
 def build_shard(
     source: SplitSource, start: int, stop: int, sequences: int, tick: Callable[[int], None]
-) -> dict[str, bytes]:
-    """Array name -> bytes of the shard that holds the sequences start..stop-1, of `sequences` places.
+) -> dict[str, list[bytes]]:
+    """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, of `sequences` places.
 
     `tick(n)` is called after every n sequences; what it raises ends the work.
     """

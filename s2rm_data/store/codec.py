@@ -62,14 +62,14 @@ def decode_chunk(data: bytes, nbytes: int, where: str) -> bytes:
     return raw
 
 
-def assemble_shard(chunks: list[bytes], slots: int) -> bytes:
-    """Shard of `slots` chunks, of which the first `len(chunks)` are there."""
+def assemble_shard(chunks: list[bytes], slots: int) -> list[bytes]:
+    """Shard of `slots` chunks, of which the first `len(chunks)` are there; in pieces, to spare a copy of it all."""
     index = np.full((slots, 2), ABSENT, dtype="<u8")
     sizes = np.array([len(chunk) for chunk in chunks], dtype="<u8")
     index[: len(chunks), 1] = sizes
     index[: len(chunks), 0] = np.cumsum(sizes) - sizes
     table = index.tobytes()
-    return b"".join([*chunks, table, _crc(table)])
+    return [*chunks, table, _crc(table)]
 
 
 def index_nbytes(slots: int) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from s2rm_data.errors import ConflictError, DiskError
@@ -33,8 +33,8 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot write {path}: {advice}. What was committed before is safe.") from error
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` so that after a crash it holds the old bytes or the new ones.
+def write_whole(path: Path, pieces: Sequence[bytes]) -> None:
+    """Replace `path` by the pieces' bytes so that after a crash it holds the old bytes or the new ones.
 
     The caller makes the new name itself durable with `sync_folder`, once for many files.
     """
@@ -42,7 +42,7 @@ def write_whole(path: Path, data: bytes) -> None:
     with disk_errors(path):
         try:
             with partial.open("wb") as file:
-                file.write(data)
+                file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)

@@ -20,7 +20,7 @@ from s2rm_data.schema import ArraySpec
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
 META = "zarr.json"
-DEFAULT_SHARD_SIZE = 1000  # sequences
+DEFAULT_SHARD_SIZE = 500  # sequences
 
 
 def json_bytes(document: Any) -> bytes:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,11 @@ class Entry:
     sha256: str
 
     @classmethod
-    def of(cls, data: bytes) -> Entry:
-        return cls(len(data), hashlib.sha256(data).hexdigest())
+    def of(cls, pieces: Sequence[bytes]) -> Entry:
+        digest = hashlib.sha256()
+        for piece in pieces:
+            digest.update(piece)
+        return cls(sum(map(len, pieces)), digest.hexdigest())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +125,7 @@ class Manifest:
             raise ConflictError(f"{path}: {error}") from None
 
     def save(self, root: Path) -> None:
-        write_whole(root / META, self.to_bytes())
+        write_whole(root / META, [self.to_bytes()])
         sync_folder(root)
 
 

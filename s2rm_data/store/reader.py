@@ -53,7 +53,8 @@ class StoredArray:
 
     @property
     def dims(self) -> tuple[str, ...]:
-        return self.layout.dims
+        """Names of the dimensions as read."""
+        return (*self.layout.dims[:-1], self.layout.dims[-1].removeprefix("packed_"))
 
     def __len__(self) -> int:
         return self.layout.shape[0]

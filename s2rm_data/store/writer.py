@@ -3,7 +3,7 @@
     with StoreWriter(path) as writer:                      # takes the lock, or says who has it
         split = writer.begin(spec)                         # new, or the one that an earlier run left unfinished
         for index in split.missing:                        # any order, any thread
-            split.commit(index, {"frames": shard_bytes, ...})
+            split.commit(index, {"frames": pieces, ...})
 
 A commit writes every array's shard under a temporary name, fsyncs, renames, and then replaces the manifest. A kill
 between any two steps leaves the manifest of the last commit, and files that it does not name; these are written again,
@@ -16,7 +16,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -157,7 +157,7 @@ class StoreWriter:
             shutil.rmtree(folder, ignore_errors=True)  # what a kill left before the manifest knew of it
         documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
         for path, document in documents.items():
-            name, data = f"{path}/{META}", json_bytes(document)
+            name, data = f"{path}/{META}", [json_bytes(document)]
             make_folder((self.root / name).parent)
             if name not in self.manifest.objects:
                 write_whole(self.root / name, data)
@@ -170,8 +170,8 @@ class StoreWriter:
         )
         self.manifest.save(self.root)
 
-    def commit(self, objects: Mapping[str, bytes]) -> None:
-        """Write objects and record them, all or none; safe to call from several threads."""
+    def commit(self, objects: Mapping[str, Sequence[bytes]]) -> None:
+        """Write objects, given in pieces, and record them, all or none; safe to call from several threads."""
         entries = {}
         for name, data in objects.items():
             write_whole(self.root / name, data)
@@ -195,7 +195,7 @@ class SplitWriter:
         """First and one-past-last sequence of a shard."""
         return index * self.spec.shard, min((index + 1) * self.spec.shard, self.spec.count)
 
-    def commit(self, index: int, shards: Mapping[str, bytes]) -> None:
+    def commit(self, index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
         """`shards`: array name -> the bytes of its shard number `index`; every array of the split must be there."""
         names = self._writer.manifest.groups[self.spec.group].shard_objects(self.spec.group, index)
         self._writer.commit(dict(zip(names, (shards[array.name] for array in self._arrays()), strict=True)))
