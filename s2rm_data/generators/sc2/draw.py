@@ -1,0 +1,255 @@
+"""Drawing a battle: the map from above beside one agent's polar images, in the same orientation and to the same scale.
+
+Polar cells are drawn as the wedges of the map that they stand for, with the outlines of the living units over them, so
+that one sees at a glance whether image and battle agree. Nothing here decides data; matplotlib is imported when used.
+"""
+
+# T steps, U units of both sides, N agents, I radial cells, J angular cells
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.errors import UsageError, missing_component
+from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NORTH, SOUTH, WEST
+from s2rm_data.generators.sc2.units import UNIT_TYPES
+
+Episode = Mapping[str, NDArray[Any]]
+
+_FRIEND, _ENEMY = "#2b6cb0", "#c53030"
+_HEALTH, _SHIELD, _CHOSEN = "#2f855a", "#63b3ed", "#d69e2e"
+_STEP = {NORTH: (0, 2), SOUTH: (0, -2), EAST: (2, 0), WEST: (-2, 0)}  # SMAC moves by 2
+_TYPE_COLOURS = (
+    "#ffffff", "#4e79a7", "#59a14f", "#9c755f", "#f28e2b", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7",
+    "#79706e",
+)  # fmt: skip
+_ACTION_COLOURS = (
+    "#ffffff", "#e2b6b6", "#8d99ae", "#1b9e77", "#7570b3", "#e6ab02", "#66a61e", "#d7301f", "#e7298a",
+)  # fmt: skip
+
+
+def frames(
+    episode: Episode,
+    *,
+    agent: int,
+    radius: float,
+    terrain: NDArray[Any],
+    steps: Iterable[int] | None = None,
+    title: str = "",
+) -> Iterator[NDArray[np.uint8]]:
+    """One RGB picture (height, width, 3) a step.
+
+    episode: the stored arrays of one episode, without the episode dimension; terrain: (W, H), first index x;
+    steps: all that were played unless given.
+    """
+    length = int(episode["length"])
+    agents = episode["action"].shape[1]
+    if not 0 <= agent < agents:
+        raise UsageError(f"there is no agent {agent}; this scenario has agents 0 to {agents - 1}")
+    picture = _Picture(episode, agent=agent, radius=radius, terrain=terrain, title=title)
+    for step in range(length) if steps is None else steps:
+        if not 0 <= step < length:
+            raise UsageError(f"there is no step {step}; this episode was played for steps 0 to {length - 1}")
+        yield picture.draw(step)
+
+
+class _Picture:
+    """A figure that is drawn over and over again, one step at a time."""
+
+    def __init__(self, episode: Episode, *, agent: int, radius: float, terrain: NDArray[Any], title: str) -> None:
+        try:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise missing_component("matplotlib", "preview", "drawing a battle") from None
+        self._episode, self._agent, self._radius, self._terrain = episode, agent, radius, terrain
+        self._title = title
+        self._figure = Figure(figsize=(15, 7.2), dpi=80, facecolor="white")
+        self._canvas = FigureCanvasAgg(self._figure)
+        left, right = self._figure.subfigures(1, 2, width_ratios=(1.0, 1.18), squeeze=False)[0]
+        self._field = left.add_axes((0.02, 0.02, 0.96, 0.88))
+        self._panels = _Panels(right, episode, agent=agent, radius=radius)
+
+    def draw(self, step: int) -> NDArray[np.uint8]:
+        self._draw_field(step)
+        self._panels.draw(step)
+        self._canvas.draw()
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
+
+    def _draw_field(self, step: int) -> None:
+        axes, episode = self._field, self._episode
+        axes.clear()
+        axes.set(xticks=[], yticks=[], aspect="equal", **self._window())
+        width, height = self._terrain.shape
+        axes.imshow(
+            self._terrain.T, origin="lower", extent=(0, width, 0, height), cmap="Greys", vmin=-0.6, vmax=2.2, zorder=0
+        )
+        axes.set_title(f"{self._title}   step {step + 1} of {int(episode['length'])}", fontsize=12)
+        if episode["agent_alive"][step, self._agent]:
+            self._draw_view(step)
+        for unit in np.flatnonzero(episode["unit_health"][step] > 0):
+            self._draw_unit(step, int(unit))
+            self._draw_order(step, int(unit))
+
+    def _window(self) -> dict[str, tuple[float, float]]:
+        """The part of the map where the battle takes place, square."""
+        episode = self._episode
+        alive = episode["unit_health"][: int(episode["length"])] > 0
+        places = episode["unit_position"][: int(episode["length"])][alive]
+        centre = (places.min(axis=0) + places.max(axis=0)) / 2
+        half = max(float((places.max(axis=0) - places.min(axis=0)).max()) / 2 + 2, self._radius + 1)
+        return {"xlim": (centre[0] - half, centre[0] + half), "ylim": (centre[1] - half, centre[1] + half)}
+
+    def _draw_view(self, step: int) -> None:
+        """Sight and weapon range of the chosen agent, and the polar grid it is seen through."""
+        from matplotlib.patches import Circle
+
+        x, y = self._episode["unit_position"][step, self._agent]
+        kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])]
+        self._field.add_patch(Circle((x, y), self._radius, fill=True, fc="#fffbe6", ec=_CHOSEN, lw=1.8, alpha=0.55))
+        reach = max(kind.range, kind.heal_range) + kind.radius
+        self._field.add_patch(Circle((x, y), reach, fill=False, ec=_CHOSEN, lw=1.2, ls=":"))
+        corners = self._panels.corners + np.array((x, y))
+        for ring in corners[1:-1:3]:
+            self._field.plot(ring[:, 0], ring[:, 1], color=_CHOSEN, lw=0.3, alpha=0.5)
+        for ray in range(0, corners.shape[1] - 1, 2):
+            self._field.plot(corners[1:, ray, 0], corners[1:, ray, 1], color=_CHOSEN, lw=0.3, alpha=0.5)
+
+    def _draw_unit(self, step: int, unit: int) -> None:
+        from matplotlib.patches import Circle, Rectangle
+
+        episode, axes = self._episode, self._field
+        kind = UNIT_TYPES[int(episode["unit_type"][unit])]
+        x, y = episode["unit_position"][step, unit]
+        friend = unit < episode["action"].shape[1]
+        edge, width = (_CHOSEN, 3.0) if unit == self._agent else ("black", 0.6)
+        axes.add_patch(
+            Circle((x, y), kind.radius, fc=_FRIEND if friend else _ENEMY, ec=edge, lw=width, zorder=4, alpha=0.9)
+        )
+        axes.text(x, y, kind.letters, color="white", ha="center", va="center", fontsize=8, weight="bold", zorder=5)
+        bars = [("unit_health", kind.health, _HEALTH), ("unit_shield", kind.shield, _SHIELD)]
+        for row, (name, full, colour) in enumerate(bar for bar in bars if bar[1] > 0):
+            low = y + kind.radius + 0.08 + 0.17 * row
+            share = float(episode[name][step, unit]) / full
+            axes.add_patch(Rectangle((x - 0.6, low), 1.2, 0.14, fc="#dddddd", ec="none", zorder=6))
+            axes.add_patch(Rectangle((x - 0.6, low), 1.2 * share, 0.14, fc=colour, ec="none", zorder=7))
+
+    def _draw_order(self, step: int, unit: int) -> None:
+        """An arrow along a move, a thin one to the target of an attack or a heal."""
+        episode = self._episode
+        start = episode["unit_position"][step, unit]
+        friend = unit < episode["action"].shape[1]
+        target = int(episode["unit_target"][step, unit])
+        action = int(episode["action"][step, unit]) if friend else ATTACK
+        if action in _STEP:
+            end, style = start + np.array(_STEP[action]), {"lw": 2.2, "alpha": 0.9}
+        elif target >= 0 and action >= ATTACK:
+            end, style = episode["unit_position"][step, target], {"lw": 1.0, "alpha": 0.65}
+        else:
+            return
+        colour = _FRIEND if friend else _ENEMY
+        arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 5, "shrinkB": 2, **style}
+        self._field.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=arrow, zorder=3, annotation_clip=True)
+
+
+class _Panels:
+    """The channels of one agent's images, each as a disc of wedges."""
+
+    def __init__(self, figure: Any, episode: Episode, *, agent: int, radius: float) -> None:
+        self._episode, self._agent = episode, agent
+        radial, angular = episode["categories"].shape[2:4]
+        self.corners = wedge_corners(radial, angular, radius)
+        self._axes = figure.subplots(2, 4, gridspec_kw={"wspace": 0.06, "hspace": 0.16, "top": 0.9, "bottom": 0.17})
+        self._banner = figure.suptitle("", fontsize=12)
+        self._meshes: list[Any] = []
+        self._outlines: list[list[Any]] = []
+        for axes, (name, options) in zip(self._axes.flat, self._channels(), strict=True):
+            axes.set(xticks=[], yticks=[], aspect="equal", xlim=(-radius, radius), ylim=(-radius, radius))
+            axes.set_title(name, fontsize=10)
+            axes.set_frame_on(False)
+            blank = np.zeros((radial, angular))
+            x, y = self.corners[..., 0], self.corners[..., 1]
+            self._meshes.append(axes.pcolormesh(x, y, blank, edgecolors="#e8e8e8", linewidth=0.15, **options))
+            self._outlines.append([])
+        self._legend(figure)
+
+    def _channels(self) -> list[tuple[str, dict[str, Any]]]:
+        from matplotlib.colors import ListedColormap
+
+        def colours(names: tuple[str, ...]) -> dict[str, Any]:
+            return {"cmap": ListedColormap(names), "vmin": -0.5, "vmax": len(names) - 0.5}
+
+        heights = self._episode["height"]
+        stats = [(name, {"cmap": "YlOrRd", "vmin": 0, "vmax": 1}) for name in HECS_CHANNELS]
+        return [
+            ("friendly marker", colours(("#ffffff", _FRIEND))),
+            ("unit type", colours(_TYPE_COLOURS)),
+            ("action", colours(_ACTION_COLOURS)),
+            ("terrain height", {"cmap": "Greys", "vmin": 0, "vmax": max(1, int(heights.max()) * 1.6)}),
+            *(
+                (f"{name} / {divisor:g}", options)
+                for (name, options), divisor in zip(stats, HECS_DIVISORS, strict=True)
+            ),
+        ]
+
+    def _legend(self, figure: Any) -> None:
+        from matplotlib.patches import Patch
+
+        kinds = sorted({int(kind) for kind in self._episode["unit_type"]})
+        types = [Patch(fc=_TYPE_COLOURS[kind], ec="grey", label=UNIT_TYPES[kind].name) for kind in kinds]
+        seen = [int(value) for value in np.unique(self._episode["categories"][..., 2])]
+        actions = [
+            Patch(fc=_ACTION_COLOURS[value], ec="grey", label=name)
+            for value, name in enumerate(ACTION_CATEGORIES)
+            if value in seen
+        ]
+        options = {"fontsize": 8, "frameon": False, "loc": "lower center", "columnspacing": 1.0, "handlelength": 1.2}
+        figure.legend(
+            handles=types, ncols=len(types), bbox_to_anchor=(0.5, 0.085), title="unit type", title_fontsize=8, **options
+        )
+        figure.legend(
+            handles=actions, ncols=len(actions), bbox_to_anchor=(0.5, 0.0), title="action", title_fontsize=8, **options
+        )
+
+    def draw(self, step: int) -> None:
+        episode, agent = self._episode, self._agent
+        alive = bool(episode["agent_alive"][step, agent])
+        kind = UNIT_TYPES[int(episode["unit_type"][agent])].name
+        state = "" if alive else " is dead: no image"
+        self._banner.set_text(f"agent {agent} ({kind}){state}" + (" sees, channel by channel" if alive else ""))
+        images = [*np.moveaxis(episode["categories"][step, agent], -1, 0), episode["height"][step, agent]]
+        images += list(np.moveaxis(episode["hecs"][step, agent], -1, 0))
+        for mesh, image in zip(self._meshes, images, strict=True):
+            shown = image.astype(np.float64)
+            if alive:
+                shown[0] = shown[0, 0]  # ring 0 is one point
+            mesh.set_array(shown)
+        self._draw_outlines(step, alive)
+
+    def _draw_outlines(self, step: int, alive: bool) -> None:
+        from matplotlib.patches import Circle
+
+        episode = self._episode
+        offsets = episode["unit_position"][step] - episode["unit_position"][step, self._agent]
+        living = np.flatnonzero(episode["unit_health"][step] > 0) if alive else np.array([], np.int64)
+        for axes, outlines in zip(self._axes.flat, self._outlines, strict=True):
+            while outlines:
+                outlines.pop().remove()
+            for unit in living:
+                colour = _FRIEND if unit < episode["action"].shape[1] else _ENEMY
+                radius = UNIT_TYPES[int(episode["unit_type"][unit])].radius
+                circle = Circle(tuple(offsets[unit]), radius, fill=False, ec=colour, lw=0.7, clip_on=True)
+                outlines.append(axes.add_patch(circle))
+
+
+def wedge_corners(radial: int, angular: int, radius: float) -> NDArray[np.float64]:
+    """(I + 1, J + 1, 2) corners of the cells: ring i from (i - 1/2) rho to (i + 1/2) rho, the last one to the edge."""
+    rho = radius / radial
+    rings = np.concatenate([[0.0], (np.arange(radial - 1) + 0.5) * rho, [radius]])
+    angles = (np.arange(angular + 1) - 0.5) * (2 * np.pi / angular)
+    return rings[:, None, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)[None]

@@ -1,0 +1,174 @@
+"""Roll-outs: a batch of episodes played by a team of policies against a back end, recorded step by step.
+
+Time: record t holds what everybody could see before step t, the actions chosen on that sight, and the reward that step
+t then gave. An episode ends when one army is dead, at SMAC's limit for the map, or after the last step; `length` counts
+the steps that were played. Everything recorded after them is blank (0 or False; -1 for targets). The state after the
+last action is not recorded: `outcome` tells it. The dead keep their place in the arrays, blank.
+"""
+
+# B battles, T steps, U units of both sides, N agents = the first units, A actions
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.generators.sc2.scenarios import Scenario
+from s2rm_data.generators.sc2.snapshot import ATTACK, NORTH, Snapshot
+from s2rm_data.generators.sc2.team import Team
+from s2rm_data.generators.sc2.units import UNIT_TYPES
+
+OUTCOMES = ("lost", "won", "both armies dead", "unfinished")
+LOST, WON, BOTH_DEAD, UNFINISHED = range(4)
+
+ORDERS = ("idle", "move", "attack", "heal", "attack_move", "hunt")
+IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
+NOBODY = -1
+
+_HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
+
+Record = dict[str, NDArray[Any]]
+
+
+class Orders(Protocol):
+    """(B, U) index into ORDERS, (B, U) slot each unit aims at or -1, (B, U, 2) map point an attack-move leads to."""
+
+    @property
+    def kind(self) -> NDArray[np.int8]: ...
+    @property
+    def target(self) -> NDArray[np.int16]: ...
+    @property
+    def point(self) -> NDArray[np.float32]: ...
+
+
+class Battles(Protocol):
+    """What a back end does for a batch of battles of one scenario that run side by side; `engine.Engine` is one."""
+
+    def snapshot(self) -> Snapshot: ...
+
+    def available(self) -> NDArray[np.bool_]:
+        """(B, N, A) SMAC's mask."""
+
+    def orders(self) -> Orders: ...
+
+    def step(self, actions: NDArray[np.int16]) -> None:
+        """Plays one step with actions (B, N). A battle that is over stays as it is."""
+
+    @property
+    def reward(self) -> NDArray[np.float64]:
+        """(B,) of the last step."""
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """(B,) which battles are over."""
+
+
+def starts(scenario: Scenario) -> NDArray[np.float64]:
+    """(2, 2) where the enemies and where the agents start, map coordinates: the mean of their spawn points."""
+    armies = (scenario.enemies, scenario.agents)
+    return np.array([np.average([s.spawn for s in army], axis=0, weights=[s.count for s in army]) for army in armies])
+
+
+def rollout(
+    battles: Battles, scenario: Scenario, *, policy: str, epsilon: float, seeds: NDArray[np.uint64], steps: int
+) -> Record:
+    """Plays fresh battles to their end, or for `steps` steps; all arrays of a split but the images, each (B, ...)."""
+    snapshot = battles.snapshot()
+    team = Team(policy, epsilon=epsilon, seeds=seeds, agents=snapshot.agents, starts=starts(scenario))
+    running = np.ones(len(seeds), dtype=np.bool_)
+    length = np.zeros(len(seeds), dtype=np.int16)
+    record = _blank_record(snapshot, battles.available().shape[2], steps)
+    for step in range(steps):
+        available = battles.available()
+        _record_sight(record, step, snapshot, available, battles.orders())
+        actions = team.act(snapshot, available, step=step, running=running)
+        record["action"][:, step] = actions
+        battles.step(actions)
+        record["reward"][:, step] = battles.reward
+        length += running
+        running = ~battles.done
+        snapshot = battles.snapshot()
+        if not running.any():
+            break
+    _record_agent_orders(record, snapshot.unit_type)
+    record |= {"length": length, "outcome": _outcome(snapshot), "policy": team.policy, "seed": seeds}
+    _blank_after_end(record)
+    return record
+
+
+def _blank_record(snapshot: Snapshot, actions: int, steps: int) -> Record:
+    B, U = snapshot.health.shape
+    N, T = snapshot.agents, steps
+    per_unit = {name: np.zeros((B, T, U), np.float32) for name in _STATS}
+    return {
+        "unit_type": np.broadcast_to(snapshot.unit_type, (B, U)).copy(),
+        "unit_position": np.zeros((B, T, U, 2), np.float32),
+        **per_unit,
+        "unit_order": np.zeros((B, T, U), np.uint8),
+        "unit_target": np.full((B, T, U), NOBODY, np.int16),
+        "unit_goal": np.zeros((B, T, U, 2), np.float32),
+        "action": np.zeros((B, T, N), np.int16),
+        "available": np.zeros((B, T, N, actions), np.bool_),
+        "reward": np.zeros((B, T), np.float32),
+    }
+
+
+_STATS = {
+    "unit_health": "health",
+    "unit_shield": "shield",
+    "unit_energy": "energy",
+    "unit_cooldown": "cooldown_loops",
+}
+
+
+def _record_sight(
+    record: Record,
+    step: int,
+    snapshot: Snapshot,
+    available: NDArray[np.bool_],
+    orders: Orders,
+) -> None:
+    record["unit_position"][:, step] = snapshot.position
+    for name, field in _STATS.items():
+        record[name][:, step] = getattr(snapshot, field)
+    record["unit_order"][:, step], record["unit_target"][:, step] = orders.kind, orders.target
+    record["unit_goal"][:, step] = np.where((orders.kind == ATTACK_MOVE)[..., None], orders.point, 0)
+    record["available"][:, step] = available
+
+
+def _record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
+    """What agents do in step t is their action t, not the order they were still under when they chose it."""
+    action = record["action"].astype(np.int64)
+    N = action.shape[2]
+    healer = _HEALER[unit_type[:N]]
+    aimed = np.where(healer, HEAL_UNIT, ATTACK_UNIT)
+    record["unit_order"][:, :, :N] = np.where(action >= ATTACK, aimed, np.where(action >= NORTH, MOVE, IDLE))
+    slot = action - ATTACK + np.where(healer, 0, N)
+    record["unit_target"][:, :, :N] = np.where(action >= ATTACK, slot, NOBODY)
+    record["unit_goal"][:, :, :N] = 0
+
+
+def _outcome(snapshot: Snapshot) -> NDArray[np.uint8]:
+    """(B,) index into OUTCOMES from who is alive at the end."""
+    alive = snapshot.health > 0
+    ours, theirs = alive[:, : snapshot.agents].any(axis=1), alive[:, snapshot.agents :].any(axis=1)
+    return np.select([ours & theirs, ours, theirs], [UNFINISHED, WON, LOST], BOTH_DEAD).astype(np.uint8)
+
+
+def _blank_after_end(record: Record) -> None:
+    """Blanks what lies after the end and what belongs to the dead; adds the masks and the agents' own arrays."""
+    T, N = record["action"].shape[1:]
+    played = np.arange(T) < record["length"][:, None]
+    alive = (record["unit_health"] > 0) & played[:, :, None]
+    record["unit_health"][~alive] = 0  # a back end may leave a negative rest
+    for name in ("unit_position", "unit_shield", "unit_energy", "unit_cooldown", "unit_order", "unit_goal"):
+        record[name][~alive] = 0
+    record["unit_target"][~alive] = NOBODY
+    record["reward"][~played] = 0
+    record["available"][~played] = False
+    record["unit_alive"] = alive
+    record["agent_alive"] = alive[:, :, :N].copy()
+    record["agent_position"] = record["unit_position"][:, :, :N].copy()
+    record["action_target"] = record["unit_target"][:, :, :N].copy()

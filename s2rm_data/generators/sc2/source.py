@@ -1,0 +1,175 @@
+"""The StarCraft II splits of a store: `sc2/<scenario>/train`, `.../val`, `.../test`, and how to make any range of them.
+
+Episodes are rolled out in blocks of a fixed grid, because a batch of battles is played faster than the same battles
+one by one; images are rendered for the episodes asked for. An episode is a function of its own seed: the block it is
+played in does not show in it.
+"""
+
+# T steps, U units of both sides, N agents, A actions, I radial cells, J angular cells
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.config import to_json
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import maps, scenarios
+from s2rm_data.generators.sc2.arrays import array_specs
+from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
+from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.polar import (
+    ACTION_CATEGORIES,
+    CATEGORY_CHANNELS,
+    HECS_CHANNELS,
+    HECS_DIVISORS,
+    render,
+)
+from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES, Record, rollout
+from s2rm_data.generators.sc2.team import members_of
+from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.schema import ArraySpec
+from s2rm_data.seeding import sequence_seeds
+
+GENERATOR_VERSION = 1
+BLOCK = 200  # episodes rolled out together; about 15 MB of states for 3s5z
+
+DEFAULT_TRAIN, DEFAULT_VAL = 3000, 300  # the paper trains on 3,000 episodes a scenario
+DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never seen
+
+
+def terrain_height(scenario: str) -> NDArray[np.uint8]:
+    """(32, 32) terrain heights as the game's bytes, first index x."""
+    return np.rint(maps.terrain(scenarios.parse(scenario).terrain).height * 255).astype(np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sc2Split:
+    """One split as a `schema.SplitSource`."""
+
+    config: Sc2Config
+    seed: int
+    split: str
+    count: int
+    first_dim: str = "episode"
+    _recent: threading.local = field(default_factory=threading.local, repr=False, compare=False)
+
+    @property
+    def group(self) -> str:
+        return f"sc2/{self.config.scenario}/{self.split}"
+
+    @cached_property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        return array_specs(self.config)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "generator": "sc2",
+            "generator_version": GENERATOR_VERSION,
+            "backend": "engine",
+            "config": to_json(self.config),
+            "policies": list(members_of(self.config.policy)),
+            "seed": self.seed,
+            "split": self.split,
+        }
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {
+            "command": self.command,
+            "policies": list(members_of(self.config.policy)),
+            "outcomes": list(OUTCOMES),
+            "orders": list(ORDERS),
+            "unit_types": ["nothing", *(unit.name for unit in UNIT_TYPES.values())],
+            "action_categories": list(ACTION_CATEGORIES),
+            "category_channels": list(CATEGORY_CHANNELS),
+            "hecs_channels": list(HECS_CHANNELS),
+            "hecs_divisors": list(HECS_DIVISORS),
+            "radius": self.config.radius,
+            "terrain": scenarios.parse(self.config.scenario).terrain,
+        }
+
+    @property
+    def command(self) -> str:
+        """The command line that makes this split and no other."""
+        c = self.config
+        counts = " ".join(f"--{name} {self.count if name == self.split else 0}" for name in ("train", "val", "test"))
+        return (
+            f"s2rm-data sc2 --scenario {c.scenario} {counts} --steps {c.steps} --policy {c.policy} "
+            f"--epsilon {c.epsilon} --radial {c.radial} --angular {c.angular} --radius {c.radius} --seed {self.seed}"
+        )
+
+    def produce(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        parts = []
+        for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
+            first = block * BLOCK
+            rows = slice(max(start - first, 0), min(stop - first, BLOCK))
+            parts.append({name: values[rows] for name, values in self._block(block).items()})
+        record = parts[0] if len(parts) == 1 else {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+        images = render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
+        values = record | images
+        return {spec.name: values[spec.name] for spec in self.arrays}
+
+    def _block(self, block: int) -> Record:
+        """The roll-out of a block; each thread keeps the last one, since it asks for its episodes in order."""
+        if getattr(self._recent, "block", None) != block:
+            stop = min((block + 1) * BLOCK, self.count)
+            seeds = sequence_seeds(self.seed, self.group, block * BLOCK, stop)
+            self._recent.record = play(self.config, seeds)
+            self._recent.block = block
+        return self._recent.record
+
+
+def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
+    """Episodes of these seeds, without images."""
+    scenario = scenarios.parse(config.scenario)
+    epsilon = float(config.epsilon or 0.0)
+    battles = Engine(scenario, seeds)
+    return rollout(battles, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
+
+
+def plan(
+    *,
+    scenario: Sequence[str] = (),
+    preset: str | None = None,
+    train: int | None = None,
+    val: int | None = None,
+    test: int | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> list[Sc2Split]:
+    """The splits of a command. A scenario gets `train` and `val`, and `test` if asked for; the preset `paper` trains on
+    its training scenarios and tests on those it never trains on. None is the default count, 0 leaves the split out.
+    """
+    if preset not in (None, "paper"):
+        raise UsageError(f"no preset {preset!r}; the only one is 'paper'")
+    if preset and scenario:
+        raise UsageError("--preset paper brings its own scenarios; leave out either --preset or --scenario")
+    names = list(dict.fromkeys(scenario)) if not preset else [*PAPER_TRAINING, *PAPER_TEST]
+    if not names:
+        raise UsageError("no scenario given; name one, as in --scenario 3s5z, or take --preset paper")
+    splits = []
+    for name in names:
+        config = Sc2Config(scenario=name, **options)
+        for split, count in _counts(name, preset, train, val, test).items():
+            if count < 0:
+                raise UsageError(f"{split} is {count}; allowed are 0 or more episodes")
+            if count:
+                splits.append(Sc2Split(config=config, seed=seed, split=split, count=count))
+    if not splits:
+        raise UsageError("nothing to make: all counts are 0; give --train, --val or --test a number of episodes")
+    return splits
+
+
+def _counts(name: str, preset: str | None, train: int | None, val: int | None, test: int | None) -> dict[str, int]:
+    if preset and name in PAPER_TEST:
+        return {"test": DEFAULT_PAPER_TEST if test is None else test}
+    counts = {"train": DEFAULT_TRAIN if train is None else train, "val": DEFAULT_VAL if val is None else val}
+    return counts if preset else counts | {"test": test or 0}
