@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def summaries() -> list[ModelSummary]:
 def _summary(name: str, task: str) -> ModelSummary:
     with torch.device("meta"):
         model = build(name, task)
-    description = (__import__(type(model).__module__, fromlist=["__doc__"]).__doc__ or "").splitlines()[0]
+    description = (sys.modules[type(model).__module__].__doc__ or "").splitlines()[0]
     return ModelSummary(
         name=name, task=task, parameters=model.parameter_count(), config=model.config, description=description
     )

@@ -53,10 +53,10 @@ class WorldModel(nn.Module, ABC):
         """The state before the first step, on the model's device."""
 
     @abstractmethod
-    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        """All that does not depend on the state, for T steps at once: one encoding a step.
+    def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
+        """What of the dynamics needs no state, for T steps at once: one encoding a step.
 
-        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
+        e (B, T, V, E) encoded views, s (B, T, V, d) their embedded positions, view_mask (B, T, V).
         """
 
     @abstractmethod
@@ -70,6 +70,14 @@ class WorldModel(nn.Module, ABC):
     @abstractmethod
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
+
+    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
+        """All that does not depend on the state, for T steps at once: one encoding a step.
+
+        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
+        """
+        s = self.embedding(view_position)
+        return self.prepare(self.encode_views(views, s), s, view_mask)
 
     def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
         """All steps: the hidden states after each, (B, T, ...), and the last state."""

@@ -95,7 +95,7 @@ class ConvDecoder(nn.Module):
         self.conv6 = Conv(w, w, polar=polar)
         self.grow7 = Grow(w, output_channels(config), (2, grow_angle[1]))
         with torch.no_grad():
-            self.grow7.mix.bias.view(-1, output_channels(config)).copy_(output_bias(config))
+            self.grow7.bias.copy_(output_bias(config))
 
     def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
         """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""

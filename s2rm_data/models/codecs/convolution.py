@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from s2rm_data.models.modules import uniform
+
 # On a CPU, images go through in pieces of this many: larger ones leave the cache, and glibc's malloc gives their
 # buffers back to the system and faults them in again at every step (measured: 1.4 times slower at 6,400).
 CPU_CHUNK = 640
@@ -71,13 +73,15 @@ class Grow(nn.Module):
     def __init__(self, channels_in: int, channels_out: int, factors: tuple[int, int]) -> None:
         super().__init__()
         self.factors, self.channels_out = factors, channels_out
-        self.mix = nn.Linear(channels_in, factors[0] * factors[1] * channels_out)
+        self.weight = uniform(factors[0] * factors[1] * channels_out, channels_in, fan_in=channels_in)
+        self.bias = uniform(channels_out, fan_in=channels_in)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C', fH * H, fW * W), channels last in memory."""
         n, _, h, w = x.shape
         fh, fw = self.factors
-        y = self.mix(x.permute(0, 2, 3, 1)).view(n, h, w, fh, fw, self.channels_out)
+        y = F.linear(x.permute(0, 2, 3, 1), self.weight, self.bias.repeat(fh * fw))
+        y = y.view(n, h, w, fh, fw, self.channels_out)
         return y.permute(0, 1, 3, 2, 4, 5).reshape(n, h * fh, w * fw, self.channels_out).permute(0, 3, 1, 2)
 
 

@@ -28,19 +28,18 @@ class AdditiveConfig(ModelConfig):
 
 
 class AdditiveModel(WorldModel):
-    """Subclasses give `initial_state`, `prepare`, `step` and `hidden`."""
+    """Subclasses give `initial_state`, `project`, `step` and `hidden`."""
 
     def __init__(self, config: ModelConfig, *, hidden_size: int) -> None:
         super().__init__(config, decoder_input=hidden_size, inject_position=True)
 
     @abstractmethod
-    def prepare(self, r: Tensor) -> Sequence[Any]:
+    def project(self, r: Tensor) -> Sequence[Any]:
         """What of the dynamics needs no state: r (T, B, E) -> one encoding a step."""
 
-    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        e = self.encode_views(views, self.embedding(view_position))
+    def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         r = torch.where(view_mask.unsqueeze(-1), e, 0.0).sum(2)
-        return self.prepare(r.transpose(0, 1).contiguous())
+        return self.project(r.transpose(0, 1).contiguous())
 
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         return hidden.flatten(0, 1), s.flatten(0, 1)

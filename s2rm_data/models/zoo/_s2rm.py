@@ -81,9 +81,7 @@ class S2RM(WorldModel):
         """Z(P(x), p_m), how much each module answers for a position: (..., 2) -> (M, ...)."""
         return self.z(self.embedding(position), self.p).movedim(-1, 0)
 
-    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Encoded]:
-        s = self.embedding(view_position)
-        e = self.encode_views(views, s)
+    def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Encoded]:
         p = self.p
         attended = self.input_attention.prepare(e, self.z(p, s), view_mask)
         between = self.z(p, p)

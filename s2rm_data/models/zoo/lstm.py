@@ -38,7 +38,7 @@ class LSTM(AdditiveModel):
         zeros = self.lstm.weight_hidden.new_zeros(batch_size, self.lstm.hidden_size)
         return LSTMState(zeros, zeros)
 
-    def prepare(self, r: Tensor) -> Sequence[Tensor]:
+    def project(self, r: Tensor) -> Sequence[Tensor]:
         return self.lstm.project(r.flatten(0, 1).unsqueeze(0)).view(*r.shape[:2], -1).unbind(0)
 
     def step(self, encoded: Tensor, state: LSTMState) -> LSTMState:

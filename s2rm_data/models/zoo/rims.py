@@ -69,7 +69,7 @@ class RIMs(AdditiveModel):
         zeros = self.lstm.weight_hidden.new_zeros(blocks, batch_size, size).transpose(0, 1)
         return RIMsState(zeros, zeros)
 
-    def prepare(self, r: Tensor) -> Sequence[Encoded]:
+    def project(self, r: Tensor) -> Sequence[Encoded]:
         """The null's value is zero, so a block's input is its attention times one value: W_i of it leaves the loop."""
         steps, batch, _ = r.shape
         value = (r @ self.input_value).flatten(0, 1)

@@ -38,7 +38,7 @@ class RMC(AdditiveModel):
     def initial_state(self, batch_size: int) -> Tensor:
         return self.memory.initial_memory(batch_size).squeeze(0)
 
-    def prepare(self, r: Tensor) -> Sequence[tuple[Tensor, Tensor]]:
+    def project(self, r: Tensor) -> Sequence[tuple[Tensor, Tensor]]:
         row, gates = self.memory.project(r.flatten(0, 1).unsqueeze(0))
         return list(zip(*(x.view(*r.shape[:2], -1).unbind(0) for x in (row, gates)), strict=True))
 

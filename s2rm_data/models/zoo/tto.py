@@ -37,7 +37,7 @@ class TTO(AdditiveModel):
     def initial_state(self, batch_size: int) -> Tensor:
         return next(self.mlp.parameters()).new_zeros(batch_size, self.hidden_size)
 
-    def prepare(self, r: Tensor) -> Sequence[Tensor]:
+    def project(self, r: Tensor) -> Sequence[Tensor]:
         return self.mlp(r).unbind(0)
 
     def step(self, encoded: Tensor, state: Tensor) -> Tensor:

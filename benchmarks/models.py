@@ -1,0 +1,367 @@
+"""Time and kernels of a training step of every model on every task, against a plain reference.
+
+    python benchmarks/models.py [--quick] [--threads 1] [--model s2gru] [--task bballs]
+
+The plain reference is written as the paper reads: step by step it encodes the views, attends with one einsum an
+equation, loops over the modules in Python, decodes the queries; positions are concatenated to feature maps, images grow
+by transposed convolutions. It shares the model's parameters, and its loss and all gradients are asserted equal to
+the model's before anything is timed.
+
+- step: forward, loss and backward of one batch, best of several (ms).
+- encoder, recurrence, decoder: the same, of that part alone, as shares of their sum.
+- x step, x recurrence: the plain reference's time over the model's.
+- kernels: operators that compute (views, allocations and wrappers left out) per time step, forward and backward,
+  counted by the profiler as the slope between windows of 4 and 12 steps. On a GPU each is at least one launch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from s2rm_data.models import BallTargets, Batch, PolarTargets, WorldModel, build, names, polar_views
+from s2rm_data.models.codecs.conv import ConvDecoder, ConvEncoder
+from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap
+
+# --- batches: B sequences, T steps, V views, Q queries -----------------------------------------------------------
+
+
+def bballs_batch(B: int, T: int, V: int) -> Batch:
+    views = (torch.rand(B, T, V, 1, 11, 11) < 0.1).float()
+    positions = torch.randint(0, 48, (2, B, T, V, 2)).float()
+    return _batch(views, positions, BallTargets((torch.rand(B, T, V, 1, 11, 11) < 0.1).float()))
+
+
+def sc2_batch(B: int, T: int, V: int, size: tuple[int, int] = (16, 32)) -> Batch:
+    unit = torch.randint(0, 10, (2, B, T, V, *size)) * (torch.rand(2, B, T, V, *size) < 0.05)
+    hecs = torch.rand(2, B, T, V, 4, *size) * (unit > 0).unsqueeze(-3)
+    views = polar_views(unit[0] > 3, unit[0], hecs[0], torch.rand(unit[0].shape), unit[0] % 9)
+    return _batch(views, torch.rand(2, B, T, V, 2) * 32, PolarTargets(unit[1] > 3, unit[1], hecs[1]))
+
+
+def _batch(views: Tensor, positions: Tensor, targets: Any) -> Batch:
+    mask = torch.rand(views.shape[:3]) < 0.9
+    return Batch(
+        views=views,
+        view_position=positions[0],
+        view_mask=mask,
+        query_position=positions[1],
+        query_mask=torch.ones_like(mask),
+        targets=targets,
+        next_views=views,
+        next_view_position=positions[0],
+        next_view_mask=mask,
+    )
+
+
+# --- the plain reference -----------------------------------------------------------------------------------------
+
+
+def plain_conv(layer: Conv, x: Tensor, position: PositionMap | None = None, s: Tensor | None = None) -> Tensor:
+    weight = layer.weight
+    if position is not None and s is not None:
+        x = torch.cat([x, (s * s.shape[-1] ** 0.5)[:, :, None, None].expand(-1, -1, *x.shape[2:])], 1)
+        weight = torch.cat([weight, position.weight], 1)
+    if layer.polar:
+        return F.conv2d(F.pad(x, (1, 1, 0, 0), mode="circular"), weight, layer.bias, layer.stride, (1, 0))
+    return F.conv2d(x, weight, layer.bias, layer.stride, 1)
+
+
+def plain_grow(layer: Grow, x: Tensor) -> Tensor:
+    (fh, fw), channels = layer.factors, layer.channels_out
+    weight = layer.weight.view(fh, fw, channels, -1).permute(3, 2, 0, 1)
+    return F.conv_transpose2d(x, weight, layer.bias, stride=(fh, fw))
+
+
+def plain_encoder(encoder: ConvEncoder, x: Tensor, s: Tensor) -> Tensor:
+    x = plain_conv(encoder.conv2, plain_conv(encoder.conv1, x).relu())
+    y = plain_conv(encoder.conv3, x.relu(), encoder.position, s)
+    x = x + plain_conv(encoder.conv4, y.relu())
+    x = plain_conv(encoder.conv5, x.relu())
+    x = x + plain_conv(encoder.conv6, x.relu())
+    return encoder.linear(x.relu().permute(0, 2, 3, 1).flatten(1))
+
+
+def plain_decoder(decoder: ConvDecoder, hidden: Tensor, s: Tensor) -> Tensor:
+    x = decoder.linear1(hidden).relu().view(-1, *decoder.base, decoder.wide).permute(0, 3, 1, 2)
+    x = plain_conv(decoder.conv2, x, decoder.position, s).relu()
+    x = x + plain_conv(decoder.conv3, x)
+    x = plain_grow(decoder.grow4, x.relu())
+    x = x + plain_conv(decoder.conv6, plain_conv(decoder.conv5, x.relu()).relu())
+    return plain_grow(decoder.grow7, x.relu())[..., : decoder.image_size[0], : decoder.image_size[1]]
+
+
+def plain_gate(gate: Any, attended: Tensor, local: Tensor) -> Tensor:
+    weight = torch.cat([gate.attended, gate.local])
+    g = torch.sigmoid(torch.relu(torch.cat([attended, local], -1) @ weight + gate.bias) @ gate.out + gate.out_bias)
+    return g * local + (1 - g) * attended
+
+
+def plain_s2rm_inputs(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """u and h-bar of one step, one einsum an equation: e (B, A, E), s (B, A, d), mask (B, A), h (B, M, H)."""
+    read, cells = model.input_attention, model.cell_attention
+    q = torch.einsum("bai,ikd->bakd", e, read.theta_q)
+    k = torch.einsum("bmj,jkd->bmkd", h, read.theta_k)
+    v = torch.einsum("bai,ikv->bakv", e, read.theta_v)
+    logits = torch.einsum("bakd,bmkd->bmak", q, k).masked_fill(~mask[:, None, :, None], -1e30)
+    local = model.z(model.p, s) * mask[:, None]
+    weight = local[..., None] * logits.softmax(2)
+    u = plain_gate(read.gate, torch.einsum("bmak,bakv->bmv", weight, v), torch.einsum("bma,bai->bmi", local, e))
+    q = torch.einsum("bmj,jkd->bmkd", h, cells.phi_q)
+    k = torch.einsum("bli,ikd->blkd", h, cells.phi_k)
+    v = torch.einsum("bli,ikv->blkv", h, cells.phi_v)
+    between = model.z(model.p, model.p)
+    weight = torch.einsum("bmkd,blkd->bmlk", q, k).softmax(2) * between[..., None]
+    h_tilde = torch.einsum("bmlk,blkv->bmv", weight, v)
+    return u, plain_gate(cells.gate, h_tilde, torch.einsum("ml,blj->bmj", between, h))
+
+
+def plain_s2gru(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> Tensor:
+    u, h_bar = plain_s2rm_inputs(model, e, s, mask, h)
+    gru = model.gru
+    states = []
+    for m in range(h.shape[1]):
+        weights = (gru.weight_input[m].t(), gru.weight_hidden[m].t(), gru.bias_input[m, 0], gru.bias_hidden[m, 0])
+        states.append(torch.gru_cell(u[:, m], h_bar[:, m], *weights))
+    return torch.stack(states, 1)
+
+
+def plain_s2rmc(model: Any, e: Tensor, s: Tensor, mask: Tensor, state: Any) -> Any:
+    u, h_bar = plain_s2rm_inputs(model, e, s, mask, state.h)
+    memories, messages = [], []
+    for m in range(u.shape[1]):
+        memory = plain_rmc(model.memory, m, u[:, m], state.memory[:, m], _of(model.h_bar_row, m, h_bar[:, m]))
+        memories.append(memory)
+        messages.append(_of(model.message, m, memory.flatten(1)))
+    return type(state)(torch.stack(memories, 1), torch.stack(messages, 1))
+
+
+def _of(layer: Any, m: int, x: Tensor) -> Tensor:
+    return x @ layer.weight[m] + layer.bias[m, 0]
+
+
+def plain_rmc(core: Any, m: int, u: Tensor, memory: Tensor, *rows: Tensor) -> Tensor:
+    x = _of(core.input, m, u)
+    all_rows = torch.cat([memory, *(row[:, None] for row in (x, *rows))], 1)
+
+    def norm(layer: Any, y: Tensor) -> Tensor:
+        return F.layer_norm(y, y.shape[-1:], layer.gain[m, 0], layer.bias[m, 0])
+
+    qkv = norm(core.qkv_norm, _of(core.qkv, m, all_rows)).unflatten(-1, (core.heads, -1))
+    q, k, v = qkv.split([core.key_size, core.key_size, core.head_size], -1)
+    attention = (torch.einsum("bxhd,byhd->bhxy", q, k) * core.key_size**-0.5).softmax(-1)
+    attended = torch.einsum("bhxy,byhd->bxhd", attention, v).flatten(2)
+    y = norm(core.attention_norm, all_rows + attended)
+    y = norm(core.mlp_norm, y + _of(core.mlp2, m, _of(core.mlp1, m, y).relu()))[:, : memory.shape[1]]
+    gates = _of(core.gate_input, m, x)[:, None] + _of(core.gate_memory, m, memory.tanh())
+    i, f = gates.sigmoid().chunk(2, -1)
+    return i * y.tanh() + f * memory
+
+
+def plain_step(model: Any, e: Tensor, s: Tensor, mask: Tensor, state: Any) -> Any:
+    """One step from (B, V, ...): a Python loop over modules where there are any, else the model's own cell."""
+    name = type(model).__name__
+    if name == "S2GRU":
+        return plain_s2gru(model, e, s, mask, state)
+    if name == "S2RMC":
+        return plain_s2rmc(model, e, s, mask, state)
+    (encoded,) = model.prepare(e[:, None], s[:, None], mask[:, None])
+    return model.step(encoded, state)
+
+
+def plain_forward(model: Any, batch: Batch) -> Any:
+    views = (batch.views, batch.view_position, batch.view_mask)
+    if model.needs_next_views:
+        views = (batch.next_views, batch.next_view_position, batch.next_view_mask)
+    state = model.initial_state(len(batch.views))
+    images = []
+    for t in range(batch.views.shape[1]):
+        view, position, mask = (x[:, t] for x in views)
+        s = model.embedding(position)
+        e = plain_encoder(model.encoder, view.flatten(0, 1), s.flatten(0, 1)).unflatten(0, view.shape[:2])
+        state = plain_step(model, torch.where(mask[..., None], e, 0.0), s, mask, state)
+        images.append(plain_decode(model, model.hidden(state), batch.query_position[:, t]))
+    return torch.stack(images, 1)
+
+
+def plain_decode(model: Any, hidden: Tensor, position: Tensor) -> Tensor:
+    s = model.embedding(position)
+    if hasattr(model, "module_embedding"):
+        d = torch.einsum("bqm,bmj->bqj", model.z(s, model.p), hidden)
+    else:
+        d = hidden[:, None].expand(-1, s.shape[1], -1)
+    return plain_decoder(model.decoder, d.flatten(0, 1), s.flatten(0, 1)).unflatten(0, s.shape[:2])
+
+
+def plain_loss(model: Any, batch: Batch) -> Tensor:
+    image = plain_forward(model, batch)
+    if model.config.task == "bballs":
+        return F.binary_cross_entropy_with_logits(image, batch.targets.crop)
+    targets = batch.targets
+    friendly = F.binary_cross_entropy_with_logits(image[:, :, :, 0], targets.friendly.float())
+    unit_type = F.cross_entropy(image[:, :, :, 1:11].flatten(0, 2), targets.unit_type.flatten(0, 2))
+    return friendly + unit_type + F.mse_loss(image[:, :, :, 11:], targets.hecs)
+
+
+# --- measuring ---------------------------------------------------------------------------------------------------
+
+
+def gradients(model: WorldModel, loss: Callable[[], Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    model.zero_grad()
+    value = loss()
+    value.backward()
+    return value.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_equal(model: WorldModel, batch: Batch) -> float:
+    """Loss and every gradient of model and reference; returns the largest gradient difference over its scale."""
+    fast, plain = (
+        gradients(model, lambda: model.loss(model(batch), batch)),
+        gradients(model, lambda: plain_loss(model, batch)),
+    )
+    torch.testing.assert_close(fast[0], plain[0], rtol=1e-5, atol=1e-6)
+    assert fast[1].keys() == plain[1].keys()
+    worst = 0.0
+    for name, gradient in plain[1].items():
+        scale = gradient.abs().max().clamp(min=1e-6)
+        difference = float((fast[1][name] - gradient).abs().max() / scale)
+        assert difference < 1e-3, f"gradients of {name} differ by {difference:.1e} of their scale"
+        worst = max(worst, difference)
+    return worst
+
+
+def best_ms(function: Callable[[], Any], repeats: int) -> float:
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times[1:])
+
+
+def train(loss: Callable[[], Tensor]) -> Callable[[], None]:
+    return lambda: loss().backward()
+
+
+def parts(model: Any, batch: Batch, repeats: int) -> dict[str, float]:
+    """Milliseconds of encoder, recurrence and decoder, and of the reference's recurrence, forward and backward."""
+    s = model.embedding(batch.view_position)
+    e = model.encode_views(batch.views, s).detach().requires_grad_()
+    state = model.initial_state(len(s))
+
+    def recur() -> Tensor:
+        return model.unroll(model.prepare(e, s, batch.view_mask), model.initial_state(len(s)))[0]
+
+    def plain_recur() -> Tensor:
+        states, state = [], model.initial_state(len(s))
+        for t in range(s.shape[1]):
+            present = torch.where(batch.view_mask[:, t, :, None], e[:, t], 0.0)
+            state = plain_step(model, present, s[:, t], batch.view_mask[:, t], state)
+            states.append(model.hidden(state))
+        return torch.stack(states, 1)
+
+    del state
+    hidden = recur().detach().requires_grad_()
+    torch.testing.assert_close(plain_recur(), hidden, rtol=1e-4, atol=1e-5)
+    return {
+        "encoder": best_ms(train(lambda: model.encode_views(batch.views, s).sum()), repeats),
+        "recurrence": best_ms(train(lambda: recur().sum()), repeats),
+        "decoder": best_ms(
+            train(lambda: model.loss(model.decode_hidden(hidden, batch.query_position), batch)), repeats
+        ),
+        "plain recurrence": best_ms(train(lambda: plain_recur().sum()), repeats),
+    }
+
+
+# Operators that launch nothing, and those that only call others that are counted themselves.
+FREE_NAMES = """
+    view reshape _unsafe_view _reshape_alias transpose t permute expand expand_as unsqueeze squeeze select slice split
+    split_with_sizes chunk unbind narrow detach detach_ as_strided alias unflatten flatten movedim empty empty_like
+    empty_strided resize_ result_type lift_fresh
+    matmul linear clone contiguous to _to_copy softmax einsum zeros zeros_like ones new_zeros new_ones new_empty
+    repeat_interleave stack pad conv2d convolution layer_norm scaled_dot_product_attention
+    _scaled_dot_product_attention_math concat
+"""
+FREE = frozenset(FREE_NAMES.split())
+
+
+def kernels(model: WorldModel, batch: Batch) -> int:
+    """Operators of one training step that compute something."""
+    with profile(activities=[ProfilerActivity.CPU]) as trace:
+        model.loss(model(batch), batch).backward()
+    return sum(_kernels_under(event) for event in trace.events() if event.cpu_parent is None)
+
+
+def _kernels_under(event: Any) -> int:
+    if event.name.startswith("aten::") and event.name.removeprefix("aten::") not in FREE:
+        return 1
+    return sum(_kernels_under(child) for child in event.cpu_children)
+
+
+def kernels_per_step(name: str, task: str) -> float:
+    model = build(name, task, width=8)
+    short, long = (make_batch(task, 2, steps, 4) for steps in (4, 12))
+    model.loss(model(short), short).backward()  # gradients exist from here on, as in the steps after the first
+    return (kernels(model, long) - kernels(model, short)) / 8
+
+
+def make_batch(task: str, B: int, T: int, V: int) -> Batch:
+    return bballs_batch(B, T, V) if task == "bballs" else sc2_batch(B, T, V)
+
+
+def measure(name: str, task: str, *, quick: bool) -> dict[str, Any]:
+    torch.manual_seed(0)
+    model = build(name, task)
+    B, T, V = {"bballs": (32, 20, 10), "sc2": (8, 20, 9)}[task]  # the paper's batch sizes and views; 20-step windows
+    batch = make_batch(task, B, 5 if quick else T, V)
+    small = dataclasses.replace(make_batch(task, 2, 3, V))
+    difference = assert_equal(model, small)
+    repeats = 1 if quick else 3
+    row: dict[str, Any] = collections.OrderedDict(model=name, task=task, parameters=model.parameter_count())
+    row["step"] = best_ms(train(lambda: model.loss(model(batch), batch)), repeats)
+    row["plain"] = best_ms(train(lambda: plain_loss(model, batch)), repeats)
+    row |= parts(model, batch, repeats)
+    row["kernels"] = kernels_per_step(name, task)
+    row["difference"] = difference
+    return row
+
+
+HEADER = "model  task    parameters   step ms  encoder recurrence decoder  x step  x recurrence  kernels/t  |d grad|"
+
+
+def line(row: dict[str, Any]) -> str:
+    total = sum(row[part] for part in ("encoder", "recurrence", "decoder"))
+    share = {part: 100 * row[part] / total for part in ("encoder", "recurrence", "decoder")}
+    ratio = row["plain recurrence"] / row["recurrence"]
+    return (
+        f"{row['model']:6} {row['task']:7} {row['parameters']:>10,} {row['step']:>9.0f} {share['encoder']:>7.0f}% "
+        f"{share['recurrence']:>9.0f}% {share['decoder']:>6.0f}% {row['plain'] / row['step']:>7.2f} {ratio:>13.2f} "
+        f"{row['kernels']:>10.0f} {row['difference']:>9.0e}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="5-step windows, one repeat")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--model", choices=names())
+    parser.add_argument("--task", choices=("bballs", "sc2"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(HEADER)
+    for name in [arguments.model] if arguments.model else names():
+        for task in [arguments.task] if arguments.task else ("bballs", "sc2"):
+            print(line(measure(name, task, quick=arguments.quick)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
