@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.engine.chance import DOMAIN, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.chance import DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
 from s2rm_data.generators.sc2.engine.step import (
     COUNTERS,
     KILL_REWARD,
@@ -27,10 +27,10 @@ from s2rm_data.generators.sc2.engine.step import (
     step_batch,
 )
 from s2rm_data.generators.sc2.formation import CENTRE, formation
-from s2rm_data.generators.sc2.maps import terrain
+from s2rm_data.generators.sc2.maps import CELLS, Terrain, terrain
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK, Snapshot
-from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
+from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox, to_unit
 
 _ORDERS = {scenarios.ATTACK_MOVE: at.ATTACK_MOVE, scenarios.HUNT: at.HUNT, scenarios.NO_ORDER: at.IDLE}
@@ -68,7 +68,9 @@ class Engine:
         self.unit_type = start.unit_type
         self.agents = scenario.agent_count
         self.units = len(self.unit_type)
-        self.world = _world(scenario, mirror=mirror, jitter=jitter)
+        ground = terrain(scenario.terrain)
+        self._table, self._land, self._ways = at.table(), ground.passable, _ways(ground)
+        self._limits = np.array([scenario.limit_steps, _max_reward(scenario)])
         heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
         self.actions = ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
         centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
@@ -79,9 +81,14 @@ class Engine:
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
         self._fill(centred, mirror)
+        self.words[:, JITTERS] = jitter
+
+    @property
+    def _shared(self) -> tuple[object, ...]:
+        return self.f, self.i, self._table, self.agents, self._land, self._ways
 
     def _fill(self, centred: NDArray[np.float64], mirror: bool) -> None:
-        stats = self.world.table[self.unit_type]  # (U, TYPE_COLUMNS)
+        stats = self._table[self.unit_type]  # (U, TYPE_COLUMNS)
         self.f[:, at.X], self.f[:, at.Y] = centred[:, 0], centred[:, 1]
         for row, column in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX), (at.ENERGY, at.ENERGY_START)):
             self.f[:, row] = stats[:, column]
@@ -90,6 +97,8 @@ class Engine:
             self.i[:, row] = -1
         self.i[:, at.MOVED_LOOP] = self.i[:, at.HEALED_LOOP] = -(10**6)
         self.i[:, at.QUEUE] = np.arange(self.units)
+        self.i[:, at.KIND] = self.unit_type
+        self.i[:, at.PASSIVE, : self.agents] = not mirror
         self.counters[:, QUEUED] = self.units
         self.words[:, SEED] = self.seeds
         self.words[:, NEXT_DRAW] = 1  # draw 0 places the enemies' goal
@@ -115,18 +124,18 @@ class Engine:
         given = np.ascontiguousarray(actions, dtype=np.int64)
         if given.shape != (len(self.seeds), self.agents):
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
-        step_batch(self.f, self.i, self.world, self.counters, self.words, given, self.reward)
+        step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward)
 
     def run_loops(self, loops: int) -> None:
         """Game loops without actions; steps, reward and outcome do not change."""
-        run_loops(self.f, self.i, self.world, self.counters, self.words, loops)
+        run_loops(*self._shared, self.counters, self.words, loops)
 
     def order(
         self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None
     ) -> None:
         """Any order to any unit of either side: `kind` with the slot or the map point it needs; impossible ones are ignored."""
         x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.f[battle, [at.X, at.Y], unit]
-        order_unit(self.f, self.i, self.world, battle, unit, kind, target, x, y)
+        order_unit(self.f, self.i, self._table, battle, unit, kind, target, x, y)
 
     def kill(self, battle: int, unit: int) -> None:
         """Take a unit out without a blow (no blast, no reward of its own)."""
@@ -138,7 +147,7 @@ class Engine:
     def place(self, battle: int, unit: int, point: tuple[float, float]) -> None:
         """Put a unit, dead or alive, fresh and idle onto a map point."""
         self.kill(battle, unit)
-        stats = self.world.table[self.unit_type[unit]]
+        stats = self._table[self.unit_type[unit]]
         self.f[battle, [at.X, at.Y], unit] = np.array(point) - CENTRE
         self.f[battle, [at.HEALTH, at.SHIELD, at.ENERGY], unit] = stats[[at.HEALTH_MAX, at.SHIELD_MAX, at.ENERGY_START]]
         self.f[battle, [at.BACKSWING, at.SHIELD_WAIT, at.PACE], unit] = 0.0
@@ -164,7 +173,7 @@ class Engine:
     def available(self) -> NDArray[np.bool_]:
         """(B, N, A) SMAC's availability masks."""
         masks = np.empty((len(self.seeds), self.agents, self.actions), dtype=np.bool_)
-        available_batch(self.f, self.world, masks)
+        available_batch(self.f, self.i, self._table, self.agents, self._land, masks)
         return masks
 
     def orders(self) -> Orders:
@@ -216,26 +225,14 @@ class Engine:
         return self.f[:, at.SPENT]
 
 
-def _world(scenario: Scenario, *, mirror: bool, jitter: bool) -> at.World:
-    table, pair = at.tables()
-    unit_type = formation(scenario).unit_type
-    land = terrain(scenario.terrain)
-    straight = (land.waypoint == np.arange(land.waypoint.shape[1])) | (land.waypoint < 0)
-    enemies = [UNIT_TYPES[number] for number in unit_type[scenario.agent_count :]]
-    total = sum(unit.health + unit.shield for unit in enemies)
-    return at.World(
-        agents=scenario.agent_count,
-        kind=unit_type.astype(np.int64),
-        table=table,
-        pair=pair,
-        passable=land.passable,
-        waypoint=land.waypoint,
-        has_walls=bool(not straight.all()),
-        passive=(np.arange(len(unit_type)) < scenario.agent_count) & (not mirror),
-        jitter=jitter,
-        limit_steps=scenario.limit_steps,
-        max_reward=float(total + KILL_REWARD * len(enemies) + WIN_REWARD),
-    )
+def _max_reward(scenario: Scenario) -> float:
+    """What a win without regeneration adds up to before scaling, SMAC's `max_reward`."""
+    enemies = [(UNIT_TYPES[squad.unit_type], squad.count) for squad in scenario.enemies]
+    points = sum(count * (unit.health + unit.shield + KILL_REWARD) for unit, count in enemies)
+    return points + WIN_REWARD
 
 
-assert AIR == 2  # motion.py's fliers ignore walls
+def _ways(ground: Terrain) -> NDArray[np.int16]:
+    """The terrain's waypoints, or none at all if every way on it is straight."""
+    straight = (ground.waypoint == np.arange(CELLS)) | (ground.waypoint < 0)
+    return np.empty((2, 0, 0), dtype=np.int16) if straight.all() else ground.waypoint

@@ -12,8 +12,9 @@ DOMAIN = np.uint64(
     0x5343322D42415454
 )  # "SC2-BATT": second word of the key, so that no other use of the seed repeats the stream
 
-# Columns of a battle's uint64 words: the seed, the number of the next draw, and bits drawn but not used yet.
-SEED, NEXT_DRAW, SPARE, SPARE_BITS, WORDS = range(5)
+# Columns of a battle's uint64 words: the seed, the number of the next draw, bits drawn but not used yet,
+# and whether weapon periods vary.
+SEED, NEXT_DRAW, SPARE, SPARE_BITS, JITTERS, WORDS = range(6)
 
 _ZERO, _ONE, _TWO, _THREE, _SIXTY_FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(64)
 _16, _LOW16 = np.uint64(16), np.uint64(0xFFFF)
@@ -30,6 +31,12 @@ def two_bits(words):  # type: ignore[no-untyped-def]
     words[SPARE] >>= _TWO
     words[SPARE_BITS] -= _TWO
     return np.int64(value)
+
+
+@nb.njit(nogil=True, cache=True)
+def jitter(words):  # type: ignore[no-untyped-def]
+    """What chance adds to a weapon's period: -1, 0, 1 or 2 loops, each as likely (units.PERIOD_JITTER_LOOPS)."""
+    return two_bits(words) - 1.0 if words[JITTERS] == _ONE else 0.0
 
 
 @nb.njit(nogil=True, cache=True)

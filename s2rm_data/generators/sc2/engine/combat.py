@@ -1,6 +1,6 @@
 """Hits: damage through shields and armour, missiles, the colossus's line, the baneling's blast, healing, target choice."""
 
-# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, w World
+# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from s2rm_data.generators.sc2.engine.layout import (
     IDLE,
     IS_BIOLOGICAL,
     IS_FIGHTER,
+    KIND,
     LINE_HALF,
     LINE_RADIUS,
     MISSILE_SPEED,
@@ -58,21 +59,21 @@ _NEVER = 1e18
 
 
 @nb.njit(nogil=True, cache=True)
-def die(f, i, w, u):  # type: ignore[no-untyped-def]
+def die(f, i, t, u):  # type: ignore[no-untyped-def]
     """Take a unit out of the battle. A missile it released flies on; a second hit does not come; a baneling blows up."""
     f[HEALTH, u] = f[SHIELD, u] = f[ENERGY, u] = f[COOLDOWN, u] = f[WINDUP, u] = 0.0
     i[ORDER, u], i[TARGET, u], i[FOCUS, u] = IDLE, -1, -1
-    if w.table[w.kind[u], MISSILE_SPEED] == 0.0:
+    if t[i[KIND, u], MISSILE_SPEED] == 0.0:
         f[PENDING, u] = 0.0
-    if w.table[w.kind[u], BLAST_RADIUS] > 0.0:
+    if t[i[KIND, u], BLAST_RADIUS] > 0.0:
         i[FUSE, u] = 1
 
 
 @nb.njit(nogil=True, cache=True)
-def hurt(f, i, w, attacker, target, hits):  # type: ignore[no-untyped-def]
+def hurt(f, i, t, attacker, target, hits):  # type: ignore[no-untyped-def]
     """`hits` hits of one weapon: shields take the damage first, the rest minus armour, at least 0.5 a hit, goes to health."""
-    raw = w.pair[DAMAGE, w.kind[attacker], w.kind[target]]
-    armour = w.table[w.kind[target], ARMOUR]
+    raw = t[i[KIND, attacker], DAMAGE + i[KIND, target]]
+    armour = t[i[KIND, target], ARMOUR]
     shield, health = f[SHIELD, target], f[HEALTH, target]
     before = shield + health
     for _ in range(hits):
@@ -86,15 +87,15 @@ def hurt(f, i, w, attacker, target, hits):  # type: ignore[no-untyped-def]
     f[SHIELD_WAIT, target] = _SHIELD_WAIT_LOOPS
     if health == 0.0:
         lost = before
-        die(f, i, w, target)
+        die(f, i, t, target)
     f[TAKEN, target] += lost
     f[DEALT, attacker] += lost
 
 
 @nb.njit(nogil=True, cache=True)
-def blow_up(f, i, w):  # type: ignore[no-untyped-def]
+def blow_up(f, i, t, n):  # type: ignore[no-untyped-def]
     """Let every lit baneling burst: all enemies within its radius take the hit; bursts light other banelings."""
-    units = w.kind.size
+    units = i.shape[1]
     lit = True
     while lit:
         lit = False
@@ -105,144 +106,144 @@ def blow_up(f, i, w):  # type: ignore[no-untyped-def]
             lit = True
             if f[HEALTH, u] > 0.0:
                 f[SPENT, u] += f[HEALTH, u] + f[SHIELD, u]
-                die(f, i, w, u)
+                die(f, i, t, u)
                 i[FUSE, u] = 2
-            first, stop = (w.agents, units) if u < w.agents else (0, w.agents)
+            first, stop = (n, units) if u < n else (0, n)
             for v in range(first, stop):
-                if f[HEALTH, v] > 0.0 and w.pair[CAN_HIT, w.kind[u], w.kind[v]] > 0.0:
+                if f[HEALTH, v] > 0.0 and t[i[KIND, u], CAN_HIT + i[KIND, v]] > 0.0:
                     # Assumption: the blast is centred on the baneling and reaches a unit whose edge is inside it.
-                    reach = w.table[w.kind[u], BLAST_RADIUS] + w.table[w.kind[v], RADIUS]
+                    reach = t[i[KIND, u], BLAST_RADIUS] + t[i[KIND, v], RADIUS]
                     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
                     if dx * dx + dy * dy <= reach * reach:
-                        hurt(f, i, w, u, v, 1)
+                        hurt(f, i, t, u, v, 1)
 
 
 @nb.njit(nogil=True, cache=True)
-def burn_line(f, i, w, u, target):  # type: ignore[no-untyped-def]
+def burn_line(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
     """The colossus's beams: every enemy that a point of the line across the shot touches takes both hits."""
     dx, dy = f[X, target] - f[X, u], f[Y, target] - f[Y, u]
     length = np.sqrt(dx * dx + dy * dy)
     across_x, across_y = (-dy / length, dx / length) if length > 0.0 else (0.0, 1.0)
-    half, hits = w.table[w.kind[u], LINE_HALF], int(w.table[w.kind[u], HITS])
+    half, hits = t[i[KIND, u], LINE_HALF], int(t[i[KIND, u], HITS])
     centre_x, centre_y = f[X, target], f[Y, target]
-    first, stop = (w.agents, w.kind.size) if u < w.agents else (0, w.agents)
+    first, stop = (n, i.shape[1]) if u < n else (0, n)
     for v in range(first, stop):
-        if f[HEALTH, v] <= 0.0 or w.pair[CAN_HIT, w.kind[u], w.kind[v]] == 0.0:
+        if f[HEALTH, v] <= 0.0 or t[i[KIND, u], CAN_HIT + i[KIND, v]] == 0.0:
             continue
-        reach = w.table[w.kind[u], LINE_RADIUS] + w.table[w.kind[v], RADIUS]
+        reach = t[i[KIND, u], LINE_RADIUS] + t[i[KIND, v], RADIUS]
         touched = False
         for k in range(_LINE_POINTS):
             along = half * (2 * k - (_LINE_POINTS - 1)) / (_LINE_POINTS - 1)
             px, py = centre_x + along * across_x - f[X, v], centre_y + along * across_y - f[Y, v]
             touched = touched or px * px + py * py <= reach * reach
         if touched:
-            hurt(f, i, w, u, v, hits)
+            hurt(f, i, t, u, v, hits)
 
 
 @nb.njit(nogil=True, cache=True)
-def release(f, i, w, u, target):  # type: ignore[no-untyped-def]
+def release(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
     """The damage point of an attack: hit, or let the missile go."""
-    stats = w.table[w.kind[u]]
-    if stats[BLAST_RADIUS] > 0.0:
+    k = i[KIND, u]
+    if t[k, BLAST_RADIUS] > 0.0:
         i[FUSE, u] = 1
-        blow_up(f, i, w)
-    elif stats[LINE_HALF] > 0.0:
-        burn_line(f, i, w, u, target)
-        blow_up(f, i, w)
-    elif stats[MISSILE_SPEED] > 0.0:
+        blow_up(f, i, t, n)
+    elif t[k, LINE_HALF] > 0.0:
+        burn_line(f, i, t, n, u, target)
+        blow_up(f, i, t, n)
+    elif t[k, MISSILE_SPEED] > 0.0:
         dx, dy = f[X, target] - f[X, u], f[Y, target] - f[Y, u]
         # Assumption: the flight lasts as long as the distance at release takes, however the target moves meanwhile.
-        f[PENDING, u] = max(np.sqrt(dx * dx + dy * dy) / stats[MISSILE_SPEED], 1e-6)
+        f[PENDING, u] = max(np.sqrt(dx * dx + dy * dy) / t[k, MISSILE_SPEED], 1e-6)
         i[PENDING_TARGET, u] = target
     else:
-        if stats[HITS] > 1.0:
-            f[PENDING, u] = stats[HIT_GAP]
+        if t[k, HITS] > 1.0:
+            f[PENDING, u] = t[k, HIT_GAP]
             i[PENDING_TARGET, u] = target
-        hurt(f, i, w, u, target, 1)
+        hurt(f, i, t, u, target, 1)
         if i[FUSE, target] == 1:
-            blow_up(f, i, w)
+            blow_up(f, i, t, n)
 
 
 @nb.njit(nogil=True, cache=True)
-def land(f, i, w, u):  # type: ignore[no-untyped-def]
+def arrive(f, i, t, n, u):  # type: ignore[no-untyped-def]
     """A missile or a second hit arrives."""
     f[PENDING, u] = 0.0
     target = i[PENDING_TARGET, u]
     if f[HEALTH, target] > 0.0:
-        hurt(f, i, w, u, target, 1)
+        hurt(f, i, t, u, target, 1)
         if i[FUSE, target] == 1:
-            blow_up(f, i, w)
+            blow_up(f, i, t, n)
 
 
 @nb.njit(nogil=True, cache=True)
-def is_threat(i, w, v, loop):  # type: ignore[no-untyped-def]
-    return w.table[w.kind[v], IS_FIGHTER] > 0.0 or loop - i[HEALED_LOOP, v] < _HEALING_LOOPS
+def is_threat(i, t, v, loop):  # type: ignore[no-untyped-def]
+    return t[i[KIND, v], IS_FIGHTER] > 0.0 or loop - i[HEALED_LOOP, v] < _HEALING_LOOPS
 
 
 @nb.njit(nogil=True, cache=True)
-def acquire(f, i, w, u, loop, anywhere):  # type: ignore[no-untyped-def]
+def acquire(f, i, t, n, u, loop, anywhere):  # type: ignore[no-untyped-def]
     """The enemy to attack next: those that fight (or heal) before the rest, then the nearest in scan range; -1 = none.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """
-    a = w.kind[u]
-    first, stop = (w.agents, w.kind.size) if u < w.agents else (0, w.agents)
+    a = i[KIND, u]
+    first, stop = (n, i.shape[1]) if u < n else (0, n)
     best, best_threat, best_sq = -1, False, _NEVER
     for k in range(stop - first):
         v = first + k if loop & 1 else stop - 1 - k
-        if f[HEALTH, v] <= 0.0 or w.pair[CAN_HIT, a, w.kind[v]] == 0.0:
+        if f[HEALTH, v] <= 0.0 or t[a, CAN_HIT + i[KIND, v]] == 0.0:
             continue
         dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
         distance_sq = dx * dx + dy * dy
-        if not anywhere and distance_sq > w.pair[SCAN_SQ, a, w.kind[v]]:
+        if not anywhere and distance_sq > t[a, SCAN_SQ + i[KIND, v]]:
             continue
-        threat = is_threat(i, w, v, loop)
+        threat = is_threat(i, t, v, loop)
         if (threat and not best_threat) or (threat == best_threat and distance_sq < best_sq):
             best, best_threat, best_sq = v, threat, distance_sq
     return best
 
 
 @nb.njit(nogil=True, cache=True)
-def in_reach(f, w, u, v):  # type: ignore[no-untyped-def]
+def in_reach(f, i, t, u, v):  # type: ignore[no-untyped-def]
     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
-    return dx * dx + dy * dy <= w.pair[REACH_SQ, w.kind[u], w.kind[v]]
+    return dx * dx + dy * dy <= t[i[KIND, u], REACH_SQ + i[KIND, v]]
 
 
 @nb.njit(nogil=True, cache=True)
-def can_be_healed(f, w, u, v):  # type: ignore[no-untyped-def]
+def can_be_healed(f, i, t, u, v):  # type: ignore[no-untyped-def]
     """Whether v is a hurt, living, biological unit other than u."""
-    hurt_unit = 0.0 < f[HEALTH, v] < w.table[w.kind[v], HEALTH_MAX]
-    return hurt_unit and v != u and w.table[w.kind[v], IS_BIOLOGICAL] > 0.0
+    hurt_unit = 0.0 < f[HEALTH, v] < t[i[KIND, v], HEALTH_MAX]
+    return hurt_unit and v != u and t[i[KIND, v], IS_BIOLOGICAL] > 0.0
 
 
 @nb.njit(nogil=True, cache=True)
-def patient(f, w, u, loop):  # type: ignore[no-untyped-def]
+def patient(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
     """The nearest unit of its own side that a healer on attack-move would heal; -1 = none in range."""
-    first, stop = (0, w.agents) if u < w.agents else (w.agents, w.kind.size)
+    first, stop = (0, n) if u < n else (n, i.shape[1])
     best, best_sq = -1, _NEVER
     for k in range(stop - first):
         v = first + k if loop & 1 else stop - 1 - k
-        if not can_be_healed(f, w, u, v):
+        if not can_be_healed(f, i, t, u, v):
             continue
         dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
-        reach = w.table[w.kind[u], HEAL_SCAN] + w.table[w.kind[u], RADIUS] + w.table[w.kind[v], RADIUS]
+        reach = t[i[KIND, u], HEAL_SCAN] + t[i[KIND, u], RADIUS] + t[i[KIND, v], RADIUS]
         if dx * dx + dy * dy <= reach * reach and dx * dx + dy * dy < best_sq:
             best, best_sq = v, dx * dx + dy * dy
     return best
 
 
 @nb.njit(nogil=True, cache=True)
-def heal(f, i, w, u, v, loop):  # type: ignore[no-untyped-def]
+def heal(f, i, t, u, v, loop):  # type: ignore[no-untyped-def]
     """One loop of healing v from where u stands; False if v is too far away."""
     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
-    reach = w.table[w.kind[u], HEAL_RANGE] + w.table[w.kind[u], RADIUS] + w.table[w.kind[v], RADIUS]
+    reach = t[i[KIND, u], HEAL_RANGE] + t[i[KIND, u], RADIUS] + t[i[KIND, v], RADIUS]
     if dx * dx + dy * dy > reach * reach:
         return False
-    missing = w.table[w.kind[v], HEALTH_MAX] - f[HEALTH, v]
-    amount = min(w.table[w.kind[u], HEAL_RATE], missing, f[ENERGY, u] / w.table[w.kind[u], ENERGY_PER_HEALTH])
+    missing = t[i[KIND, v], HEALTH_MAX] - f[HEALTH, v]
+    amount = min(t[i[KIND, u], HEAL_RATE], missing, f[ENERGY, u] / t[i[KIND, u], ENERGY_PER_HEALTH])
     if amount > 0.0:
         f[HEALTH, v] += amount
         f[RESTORED, v] += amount
-        f[ENERGY, u] = max(f[ENERGY, u] - amount * w.table[w.kind[u], ENERGY_PER_HEALTH], 0.0)
+        f[ENERGY, u] = max(f[ENERGY, u] - amount * t[i[KIND, u], ENERGY_PER_HEALTH], 0.0)
         i[HEALED_LOOP, u] = loop
     return True

@@ -1,7 +1,8 @@
 """Where the state of a battle lies in memory, and the tables its rules read.
 
-All numbers of a battle stand side by side: `f[b]` (ROWS, U) float64 and `i[b]` (ROWS, U) int32, one row a quantity, one
-column a unit. Positions are relative to the map's centre, so that a reflected battle is the exact negative.
+All numbers of a battle stand side by side: `f[b]` (FLOAT_ROWS, U) float64 and `i[b]` (INT_ROWS, U) int32, one row a quantity,
+one column a unit. Compiled functions take these, the table `t`, and n = the number of agents, which fill the first slots:
+plain arrays, because a tuple of arrays costs an atomic reference count at every access. Positions are relative to the map's centre, so that a reflected battle is the exact negative.
 """
 
 # B battles, U units of both sides, K = 11 unit-type numbers (0 unused)
@@ -9,7 +10,6 @@ column a unit. Positions are relative to the map's centre, so that a reflected b
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +64,10 @@ from s2rm_data.generators.sc2.units import (
     HEALED_LOOP,  # last loop it healed in
     FUSE,  # 1 = a baneling about to blow up
     QUEUE,  # update order: the slots, shuffled every loop
+    KIND,  # unit type, never changes
+    PASSIVE,  # 1 = attacks only when ordered to
     INT_ROWS,
-) = range(11)
+) = range(13)
 
 # orders a unit can be under
 IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
@@ -105,8 +107,9 @@ RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
     TYPE_COLUMNS,
 ) = range(28)
 
-# planes of the table for pairs (row unit type acts on column unit type)
-DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, PAIR_PLANES = range(6)
+# after them, one column for each unit type it may act upon: t[a, DAMAGE + b] is what a does to b
+_K = len(UNIT_TYPES) + 1
+DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, TABLE_COLUMNS = (TYPE_COLUMNS + _K * plane for plane in range(6))
 
 
 def _type_row(unit: UnitType) -> dict[int, float]:
@@ -143,37 +146,19 @@ def _type_row(unit: UnitType) -> dict[int, float]:
 
 
 @cache
-def tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(K, TYPE_COLUMNS) stats in loops and units per loop, and (PAIR_PLANES, K, K) what one type does to another."""
-    size = len(UNIT_TYPES) + 1
-    table = np.zeros((size, TYPE_COLUMNS))
-    pair = np.zeros((PAIR_PLANES, size, size))
+def table() -> NDArray[np.float64]:
+    """(K, TABLE_COLUMNS) stats of each unit type in loops and units per loop, and what it does to each other type."""
+    t = np.zeros((_K, TABLE_COLUMNS))
     for a, unit in UNIT_TYPES.items():
         for column, value in _type_row(unit).items():
-            table[a, column] = value
+            t[a, column] = value
         # a unit that cannot walk looks no farther than it can hit
         scan = unit.range if unit.speed_per_second == 0 else max(MIN_SCAN_RANGE, unit.range + SCAN_MARGIN)
         for b, other in UNIT_TYPES.items():
-            pair[DAMAGE, a, b] = damage_per_hit(unit, other)
-            pair[REACH_SQ, a, b] = reach(unit, other) ** 2
-            pair[SCAN_SQ, a, b] = (scan + unit.radius + other.radius) ** 2
+            t[a, DAMAGE + b] = damage_per_hit(unit, other)
+            t[a, REACH_SQ + b] = reach(unit, other) ** 2
+            t[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
             same_plane = unit.plane == other.plane
-            pair[APART, a, b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
-            pair[CAN_HIT, a, b] = float(can_hit(unit, other))
-    return table, pair
-
-
-class World(NamedTuple):
-    """What all battles of a batch share; a plain tuple, so that compiled code can take it."""
-
-    agents: int  # N, slots 0..N-1
-    kind: NDArray[np.int64]  # (U,) unit types
-    table: NDArray[np.float64]  # (K, TYPE_COLUMNS)
-    pair: NDArray[np.float64]  # (PAIR_PLANES, K, K)
-    passable: NDArray[np.bool_]  # (3, 32, 32)
-    waypoint: NDArray[np.int16]  # (2, 1024, 1024)
-    has_walls: bool  # False: every way on this terrain is straight
-    passive: NDArray[np.bool_]  # (U,) never attacks without an order
-    jitter: bool  # whether weapon periods vary
-    limit_steps: int
-    max_reward: float
+            t[a, APART + b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
+            t[a, CAN_HIT + b] = float(can_hit(unit, other))
+    return t

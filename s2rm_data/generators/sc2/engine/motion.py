@@ -5,7 +5,7 @@ first on the side away from what blocks it. A step must not bring two units of a
 (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
 """
 
-# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, w World
+# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents, land (3, 32, 32) passable cells, ways waypoints
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from s2rm_data.generators.sc2.engine.layout import (
     FOCUS,
     HEALTH,
     IDLE,
+    KIND,
     MOVED_LOOP,
     ORDER,
     PACE,
@@ -36,50 +37,55 @@ _HALF = SIZE / 2
 _AIR = 2
 _TURNS = ((0.8660254037844386, 0.5), (0.5, 0.8660254037844386), (0.0, 1.0))  # cosine and sine of 30, 60, 90 degrees
 _SLACK = 1e-9
+# No two separation radii and no step add up to more: spine crawler 0.875, stalker 0.625, zergling 0.185 a loop.
+_FARTHEST_SQ = 1.75 * 1.75
 
 
 @nb.njit(nogil=True, cache=True)
-def can_stand(w, plane, x, y):  # type: ignore[no-untyped-def]
+def can_stand(land, plane, x, y):  # type: ignore[no-untyped-def]
     """Whether the plane can pass the cell under a point (relative to the map's centre)."""
     if not (-_HALF <= x < _HALF and -_HALF <= y < _HALF):
         return False
-    return w.passable[plane, int(x + _HALF), int(y + _HALF)]
+    return land[plane, int(x + _HALF), int(y + _HALF)]
 
 
 @nb.njit(nogil=True, cache=True)
-def _heading(w, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
-    """The point to walk to now: the goal, or the next corner on the way around walls."""
+def _heading(ways, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
+    """The point to walk to now: the goal, or the next corner on the way around walls. `ways` is empty if there are none."""
     inside = -_HALF <= goal_x < _HALF and -_HALF <= goal_y < _HALF
-    if not w.has_walls or plane == _AIR or not inside:
+    if ways.shape[1] == 0 or plane == _AIR or not inside:
         return goal_x, goal_y
     here = int(x + _HALF) * SIZE + int(y + _HALF)
     there = int(goal_x + _HALF) * SIZE + int(goal_y + _HALF)
-    cell = w.waypoint[plane, here, there]
+    cell = ways[plane, here, there]
     if cell < 0 or cell == there:
         return goal_x, goal_y
     return cell // SIZE + 0.5 - _HALF, cell % SIZE + 0.5 - _HALF
 
 
 @nb.njit(nogil=True, cache=True)
-def _neighbours(f, w, u, step, near):  # type: ignore[no-untyped-def]
-    """Living units of u's plane that its next step could touch, written to `near`; returns how many."""
-    count = 0
-    x, y, a = f[X, u], f[Y, u], w.kind[u]
-    for v in range(w.kind.size):
+def _neighbours(f, i, t, u, step, near, start):  # type: ignore[no-untyped-def]
+    """Write living units of u's plane that its next step could touch to near[start:]; returns where they stop."""
+    stop = start
+    x, y, k = f[X, u], f[Y, u], i[KIND, u]
+    for v in range(i.shape[1]):
         dx, dy = f[X, v] - x, f[Y, v] - y
-        reach = w.pair[APART, a, w.kind[v]] + step
-        if dx * dx + dy * dy < reach * reach and f[HEALTH, v] > 0.0 and v != u and reach > step:
-            near[count] = v
-            count += 1
-    return count
+        distance_sq = dx * dx + dy * dy
+        if distance_sq < _FARTHEST_SQ:
+            apart = t[k, APART + i[KIND, v]]
+            reach = apart + step
+            if distance_sq < reach * reach and apart > 0.0 and f[HEALTH, v] > 0.0 and v != u:
+                near[stop] = v
+                stop += 1
+    return stop
 
 
 @nb.njit(nogil=True, cache=True)
-def _blocker(f, w, u, x, y, near, count):  # type: ignore[no-untyped-def]
-    """The first unit that keeps u from standing at (x, y); -1 = none."""
-    for k in range(count):
+def _blocker(f, i, t, u, x, y, near, start, stop):  # type: ignore[no-untyped-def]
+    """The first unit of near[start:stop] that keeps u from standing at (x, y); -1 = none."""
+    for k in range(start, stop):
         v = near[k]
-        apart = w.pair[APART, w.kind[u], w.kind[v]]
+        apart = t[i[KIND, u], APART + i[KIND, v]]
         dx, dy = f[X, v] - x, f[Y, v] - y
         distance_sq = dx * dx + dy * dy
         if distance_sq < apart * apart:
@@ -90,7 +96,7 @@ def _blocker(f, w, u, x, y, near, count):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def _push(f, w, u, v, x, y, far):  # type: ignore[no-untyped-def]
+def _push(f, i, t, land, u, v, x, y, near, start):  # type: ignore[no-untyped-def]
     """Shove an idle unit v of the same side out of the way of u going to (x, y); False if it has no room.
 
     Assumption: a shove moves one unit by just the overlap and does not pass on to others.
@@ -99,16 +105,17 @@ def _push(f, w, u, v, x, y, far):  # type: ignore[no-untyped-def]
     distance = np.sqrt(dx * dx + dy * dy)
     if distance < _SLACK:
         return False
-    shove = w.pair[APART, w.kind[u], w.kind[v]] - distance + _SLACK
+    shove = t[i[KIND, u], APART + i[KIND, v]] - distance + _SLACK
     new_x, new_y = f[X, v] + dx / distance * shove, f[Y, v] + dy / distance * shove
-    plane = int(w.table[w.kind[v], PLANE])
-    count = _neighbours(f, w, v, shove, far)
-    others = 0
-    for k in range(count):
-        if far[k] != u:
-            far[others] = far[k]
+    stop = _neighbours(f, i, t, v, shove, near, start)
+    others = start
+    for k in range(start, stop):
+        if near[k] != u:
+            near[others] = near[k]
             others += 1
-    if not can_stand(w, plane, new_x, new_y) or _blocker(f, w, v, new_x, new_y, far, others) >= 0:
+    if not can_stand(land, int(t[i[KIND, v], PLANE]), new_x, new_y):
+        return False
+    if t[i[KIND, v], SPEED] == 0.0 or _blocker(f, i, t, v, new_x, new_y, near, start, others) >= 0:
         return False
     f[X, v], f[Y, v] = new_x, new_y
     return True
@@ -126,66 +133,72 @@ def _bend(f, i, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
         return -1
     if cross < 0.0:
         return 1
-    # dead ahead: north or south (east or west if it walks north or south) by chance, so that a mirrored battle stays mirrored
+    # Dead ahead: by chance north or south (if it walks north or south itself, east or west); a battle reflected east to
+    # west with the same draws stays reflected.
     side = 1 if two_bits(words) & 1 else -1
     return side if ahead_x >= 0.0 else -side
 
 
 @nb.njit(nogil=True, cache=True)
-def advance(f, i, w, u, goal_x, goal_y, loop, words, scratch):  # type: ignore[no-untyped-def]
-    """One loop of walking toward a point; returns whether the unit moved."""
-    plane = int(w.table[w.kind[u], PLANE])
-    x, y = f[X, u], f[Y, u]
-    goal_x, goal_y = _heading(w, plane, x, y, goal_x, goal_y)
-    dx, dy = goal_x - x, goal_y - y
-    distance = np.sqrt(dx * dx + dy * dy)
-    speed = w.table[w.kind[u], SPEED]
-    if distance < _SLACK or speed == 0.0:
-        return False
-    if i[MOVED_LOOP, u] < loop - 1:
-        f[PACE, u] = 0.0
-    f[PACE, u] = min(speed, f[PACE, u] + w.table[w.kind[u], ACCELERATION])
-    step = min(f[PACE, u], distance)
-    ahead_x, ahead_y = dx / distance, dy / distance
-    near = scratch[0]
-    count = _neighbours(f, w, u, step, near)
-    new_x, new_y = x + step * ahead_x, y + step * ahead_y
-    v = _blocker(f, w, u, new_x, new_y, near, count)
-    if v >= 0 and (v < w.agents) == (u < w.agents):
-        if i[ORDER, v] == IDLE and i[FOCUS, v] < 0:
-            if _push(f, w, u, v, new_x, new_y, scratch[1]):
-                v = _blocker(f, w, u, new_x, new_y, near, count)
-        elif _goes_along(f, i, w, u, v, ahead_x, ahead_y, loop):
-            return False  # the one ahead is about to make room
-    if v < 0 and can_stand(w, plane, new_x, new_y):
-        i[BEND, u] = 0
-        _go(f, i, u, new_x, new_y, ahead_x, ahead_y, loop)
-        return True
-    side = _bend(f, i, u, v, ahead_x, ahead_y, words)
-    turns = 3 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
-    for flip in range(2):
-        for k in range(turns):
-            cosine, sine = _TURNS[k]
-            sine = sine * side
-            turned_x, turned_y = ahead_x * cosine - ahead_y * sine, ahead_x * sine + ahead_y * cosine
-            new_x, new_y = x + step * turned_x, y + step * turned_y
-            if can_stand(w, plane, new_x, new_y) and _blocker(f, w, u, new_x, new_y, near, count) < 0:
-                i[BEND, u] = side
-                _go(f, i, u, new_x, new_y, turned_x, turned_y, loop)
-                return True
-        side = -side
-    i[BEND, u] = 0
-    return False
-
-
-@nb.njit(nogil=True, cache=True)
-def _goes_along(f, i, w, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
+def _goes_along(f, i, t, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
     """Whether v has just been walking the same way (within 60 degrees) and is no slower than u."""
     same_way = f[FACE_X, v] * ahead_x + f[FACE_Y, v] * ahead_y > 0.5
-    return same_way and i[MOVED_LOOP, v] >= loop - 1 and w.table[w.kind[v], SPEED] >= w.table[w.kind[u], SPEED]
+    return same_way and i[MOVED_LOOP, v] >= loop - 1 and t[i[KIND, v], SPEED] >= t[i[KIND, u], SPEED]
 
 
 @nb.njit(nogil=True, cache=True)
 def _go(f, i, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped-def]
     f[X, u], f[Y, u], f[FACE_X, u], f[FACE_Y, u] = x, y, face_x, face_y
     i[MOVED_LOOP, u] = loop
+
+
+@nb.njit(nogil=True, cache=True)
+def _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
+    """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
+    x, y, plane = f[X, u], f[Y, u], int(t[i[KIND, u], PLANE])
+    side = _bend(f, i, u, v, ahead_x, ahead_y, words)
+    turns = 3 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
+    for _ in range(2):
+        for k in range(turns):
+            cosine, sine = _TURNS[k]
+            sine = sine * side
+            turned_x, turned_y = ahead_x * cosine - ahead_y * sine, ahead_x * sine + ahead_y * cosine
+            new_x, new_y = x + step * turned_x, y + step * turned_y
+            if can_stand(land, plane, new_x, new_y) and _blocker(f, i, t, u, new_x, new_y, near, 0, stop) < 0:
+                i[BEND, u] = side
+                _go(f, i, u, new_x, new_y, turned_x, turned_y, loop)
+                return
+        side = -side
+    i[BEND, u] = 0
+
+
+@nb.njit(nogil=True, cache=True)
+def advance(f, i, t, n, land, ways, u, goal_x, goal_y, loop, words, near):  # type: ignore[no-untyped-def]
+    """One loop of walking toward a point; `near` is scratch space for 2 U slots."""
+    kind = i[KIND, u]
+    plane, speed = int(t[kind, PLANE]), t[kind, SPEED]
+    x, y = f[X, u], f[Y, u]
+    goal_x, goal_y = _heading(ways, plane, x, y, goal_x, goal_y)
+    dx, dy = goal_x - x, goal_y - y
+    distance = np.sqrt(dx * dx + dy * dy)
+    if distance < _SLACK or speed == 0.0:
+        return
+    if i[MOVED_LOOP, u] < loop - 1:
+        f[PACE, u] = 0.0
+    f[PACE, u] = min(speed, f[PACE, u] + t[kind, ACCELERATION])
+    step = min(f[PACE, u], distance)
+    ahead_x, ahead_y = dx / distance, dy / distance
+    new_x, new_y = x + step * ahead_x, y + step * ahead_y
+    stop = _neighbours(f, i, t, u, step, near, 0)
+    v = _blocker(f, i, t, u, new_x, new_y, near, 0, stop)
+    if v >= 0 and (v < n) == (u < n):
+        if i[ORDER, v] == IDLE and i[FOCUS, v] < 0:
+            if _push(f, i, t, land, u, v, new_x, new_y, near, i.shape[1]):
+                v = _blocker(f, i, t, u, new_x, new_y, near, 0, stop)
+        elif _goes_along(f, i, t, u, v, ahead_x, ahead_y, loop):
+            return  # the one ahead is about to make room
+    if v < 0 and can_stand(land, plane, new_x, new_y):
+        i[BEND, u] = 0
+        _go(f, i, u, new_x, new_y, ahead_x, ahead_y, loop)
+    else:
+        _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)

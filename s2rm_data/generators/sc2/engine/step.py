@@ -1,6 +1,6 @@
 """The environment step: SMAC's actions become orders, eight loops run, then reward and outcome as SMAC has them."""
 
-# B battles, U units, N agents, A actions; f (B, FLOAT_ROWS, U), i (B, INT_ROWS, U), w World
+# B battles, U units, N agents, A actions; f (B, FLOAT_ROWS, U), i (B, INT_ROWS, U), t table, n agents
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from s2rm_data.generators.sc2.engine.layout import (
     HEALTH,
     IDLE,
     IS_FIGHTER,
+    KIND,
     LIMIT,
     LOSS,
     MOVE,
@@ -43,53 +44,53 @@ STEPS, LOOPS, QUEUED, OUTCOME, COUNTERS = range(5)
 
 
 @nb.njit(nogil=True, cache=True)
-def _obey(f, i, w, u, action):  # type: ignore[no-untyped-def]
+def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
     """Turn an agent's action into its order; numbers that name nothing are ignored."""
     if action == STOP:
-        give_order(f, i, w, u, IDLE, -1, f[X, u], f[Y, u])
+        give_order(f, i, t, u, IDLE, -1, f[X, u], f[Y, u])
     elif NORTH <= action <= WEST:
         dx = MOVE_AMOUNT * ((action == EAST) - (action == WEST))
         dy = MOVE_AMOUNT * ((action == NORTH) - (action == SOUTH))
-        give_order(f, i, w, u, MOVE, -1, f[X, u] + dx, f[Y, u] + dy)
+        give_order(f, i, t, u, MOVE, -1, f[X, u] + dx, f[Y, u] + dy)
     elif action >= ATTACK:
-        if w.table[w.kind[u], HEAL_RATE] > 0.0:
-            if action - ATTACK < w.agents:
-                give_order(f, i, w, u, HEAL_UNIT, action - ATTACK, f[X, u], f[Y, u])
-        elif w.agents + action - ATTACK < w.kind.size:
-            give_order(f, i, w, u, ATTACK_UNIT, w.agents + action - ATTACK, f[X, u], f[Y, u])
+        if t[i[KIND, u], HEAL_RATE] > 0.0:
+            if action - ATTACK < n:
+                give_order(f, i, t, u, HEAL_UNIT, action - ATTACK, f[X, u], f[Y, u])
+        elif n + action - ATTACK < i.shape[1]:
+            give_order(f, i, t, u, ATTACK_UNIT, n + action - ATTACK, f[X, u], f[Y, u])
 
 
 @nb.njit(nogil=True, cache=True)
-def _side_stands(f, w, first, stop):  # type: ignore[no-untyped-def]
+def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     """Whether a unit that can fight is left; healers alone have lost, as in SMAC."""
     for u in range(first, stop):
-        if f[HEALTH, u] > 0.0 and w.table[w.kind[u], IS_FIGHTER] > 0.0:
+        if f[HEALTH, u] > 0.0 and t[i[KIND, u], IS_FIGHTER] > 0.0:
             return True
     return False
 
 
 @nb.njit(nogil=True, cache=True)
-def _step_battle(f, i, w, counters, words, actions, scratch):  # type: ignore[no-untyped-def]
+def _step_battle(f, i, t, n, land, ways, limits, counters, words, actions, near):  # type: ignore[no-untyped-def]
     """One step of one battle; returns SMAC's reward (reward_only_positive, scaled so that a whole battle brings 20)."""
-    units = w.kind.size
+    units = i.shape[1]
     points, standing = 0.0, 0
     for u in range(units):
         f[DEALT, u] = f[TAKEN, u] = f[RESTORED, u] = f[SPENT, u] = 0.0
-        if u >= w.agents:
+        if u >= n:
             points += f[HEALTH, u] + f[SHIELD, u]
             standing += f[HEALTH, u] > 0.0
-    for u in range(w.agents):
+    for u in range(n):
         if actions[u] != NO_OP:
-            _obey(f, i, w, u, actions[u])
+            _obey(f, i, t, n, u, actions[u])
     for _ in range(LOOPS_PER_STEP):
-        counters[QUEUED] = run_loop(f, i, w, counters[QUEUED], counters[LOOPS], words, scratch)
+        counters[QUEUED] = run_loop(f, i, t, n, land, ways, counters[QUEUED], counters[LOOPS], words, near)
         counters[LOOPS] += 1
     counters[STEPS] += 1
-    for u in range(w.agents, units):
+    for u in range(n, units):
         points -= f[HEALTH, u] + f[SHIELD, u]
         standing -= f[HEALTH, u] > 0.0
     reward = abs(points + KILL_REWARD * standing)  # SMAC takes the absolute value: regenerated shields count as well
-    ours, theirs = _side_stands(f, w, 0, w.agents), _side_stands(f, w, w.agents, units)
+    ours, theirs = _side_stands(f, i, t, 0, n), _side_stands(f, i, t, n, units)
     if ours and not theirs:
         counters[OUTCOME] = WIN
         reward += WIN_REWARD
@@ -97,57 +98,57 @@ def _step_battle(f, i, w, counters, words, actions, scratch):  # type: ignore[no
         counters[OUTCOME] = LOSS
     elif not ours and not theirs:
         counters[OUTCOME] = DRAW
-    elif counters[STEPS] >= w.limit_steps:
+    elif counters[STEPS] >= limits[0]:
         counters[OUTCOME] = LIMIT
-    return reward * REWARD_SCALE / w.max_reward
+    return reward * REWARD_SCALE / limits[1]
 
 
 @nb.njit(nogil=True, cache=True)
-def step_batch(f, i, w, counters, words, actions, reward):  # type: ignore[no-untyped-def]
+def step_batch(f, i, t, n, land, ways, limits, counters, words, actions, reward):  # type: ignore[no-untyped-def]
     """One step of every battle that is not over; the others stay as they are, with reward 0."""
-    scratch = np.empty((2, w.kind.size), dtype=np.int32)
+    near = np.empty(2 * f.shape[2], dtype=np.int32)
     for b in range(f.shape[0]):
         reward[b] = 0.0
         if counters[b, OUTCOME] == RUNNING:
-            reward[b] = _step_battle(f[b], i[b], w, counters[b], words[b], actions[b], scratch)
+            reward[b] = _step_battle(f[b], i[b], t, n, land, ways, limits, counters[b], words[b], actions[b], near)
 
 
 @nb.njit(nogil=True, cache=True)
-def run_loops(f, i, w, counters, words, loops):  # type: ignore[no-untyped-def]
+def run_loops(f, i, t, n, land, ways, counters, words, loops):  # type: ignore[no-untyped-def]
     """Game loops without new orders, step count, reward or end; for clients that count loops, not steps."""
-    scratch = np.empty((2, w.kind.size), dtype=np.int32)
+    near = np.empty(2 * f.shape[2], dtype=np.int32)
     for b in range(f.shape[0]):
         for _ in range(loops):
-            counters[b, QUEUED] = run_loop(f[b], i[b], w, counters[b, QUEUED], counters[b, LOOPS], words[b], scratch)
+            queued = counters[b, QUEUED]
+            counters[b, QUEUED] = run_loop(f[b], i[b], t, n, land, ways, queued, counters[b, LOOPS], words[b], near)
             counters[b, LOOPS] += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def order_unit(f, i, w, b, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
-    give_order(f[b], i[b], w, u, order, target, goal_x, goal_y)
+def order_unit(f, i, t, b, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
+    give_order(f[b], i[b], t, u, order, target, goal_x, goal_y)
 
 
 @nb.njit(nogil=True, cache=True)
-def available_batch(f, w, available):  # type: ignore[no-untyped-def]
-    """SMAC's availability masks."""
+def available_batch(f, i, t, n, land, available):  # type: ignore[no-untyped-def]
+    """SMAC's availability masks into (B, N, A)."""
     available[:] = False
-    units = w.kind.size
+    half = MOVE_AMOUNT / 2
     for b in range(f.shape[0]):
-        for u in range(w.agents):
+        for u in range(n):
             if f[b, HEALTH, u] <= 0.0:
                 available[b, u, NO_OP] = True
                 continue
             x, y = f[b, X, u], f[b, Y, u]
-            half = MOVE_AMOUNT / 2
             available[b, u, STOP] = True
-            available[b, u, NORTH] = can_stand(w, GROUND, x, y + half)
-            available[b, u, SOUTH] = can_stand(w, GROUND, x, y - half)
-            available[b, u, EAST] = can_stand(w, GROUND, x + half, y)
-            available[b, u, WEST] = can_stand(w, GROUND, x - half, y)
-            heals = w.table[w.kind[u], HEAL_RATE] > 0.0
-            first, stop = (0, w.agents) if heals else (w.agents, units)
+            available[b, u, NORTH] = can_stand(land, GROUND, x, y + half)
+            available[b, u, SOUTH] = can_stand(land, GROUND, x, y - half)
+            available[b, u, EAST] = can_stand(land, GROUND, x + half, y)
+            available[b, u, WEST] = can_stand(land, GROUND, x - half, y)
+            heals = t[i[b, KIND, u], HEAL_RATE] > 0.0
+            first, stop = (0, n) if heals else (n, f.shape[2])
             for v in range(first, stop):
-                if f[b, HEALTH, v] <= 0.0 or (heals and w.table[w.kind[v], HEAL_RATE] > 0.0):
+                if f[b, HEALTH, v] <= 0.0 or (heals and t[i[b, KIND, v], HEAL_RATE] > 0.0):
                     continue
                 dx, dy = f[b, X, v] - x, f[b, Y, v] - y
                 available[b, u, ATTACK + v - first] = dx * dx + dy * dy <= SHOOT_RANGE * SHOOT_RANGE
