@@ -80,6 +80,7 @@ class Engine:
         self.counters = np.zeros((battles, COUNTERS), dtype=np.int64)
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
+        self._near = np.empty(2 * self.units, dtype=np.int32)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
 
@@ -124,11 +125,11 @@ class Engine:
         given = np.ascontiguousarray(actions, dtype=np.int64)
         if given.shape != (len(self.seeds), self.agents):
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
-        step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward)
+        step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward, self._near)
 
     def run_loops(self, loops: int) -> None:
         """Game loops without actions; steps, reward and outcome do not change."""
-        run_loops(*self._shared, self.counters, self.words, loops)
+        run_loops(*self._shared, self.counters, self.words, loops, self._near)
 
     def order(
         self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import numba as nb
-import numpy as np
-
+from s2rm_data.generators.sc2.engine.compiled import compiled
 from s2rm_data.generators.sc2.engine.layout import (
     ATTACK_UNIT,
     DEALT,
@@ -43,7 +41,7 @@ KILL_REWARD, WIN_REWARD, REWARD_SCALE = 10.0, 200.0, 20.0
 STEPS, LOOPS, QUEUED, OUTCOME, COUNTERS = range(5)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
     """Turn an agent's action into its order; numbers that name nothing are ignored."""
     if action == STOP:
@@ -60,7 +58,7 @@ def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
             give_order(f, i, t, u, ATTACK_UNIT, n + action - ATTACK, f[X, u], f[Y, u])
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     """Whether a unit that can fight is left; healers alone have lost, as in SMAC."""
     for u in range(first, stop):
@@ -69,7 +67,7 @@ def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     return False
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def _step_battle(f, i, t, n, land, ways, limits, counters, words, actions, near):  # type: ignore[no-untyped-def]
     """One step of one battle; returns SMAC's reward (reward_only_positive, scaled so that a whole battle brings 20)."""
     units = i.shape[1]
@@ -103,20 +101,18 @@ def _step_battle(f, i, t, n, land, ways, limits, counters, words, actions, near)
     return reward * REWARD_SCALE / limits[1]
 
 
-@nb.njit(nogil=True, cache=True)
-def step_batch(f, i, t, n, land, ways, limits, counters, words, actions, reward):  # type: ignore[no-untyped-def]
-    """One step of every battle that is not over; the others stay as they are, with reward 0."""
-    near = np.empty(2 * f.shape[2], dtype=np.int32)
+@compiled
+def step_batch(f, i, t, n, land, ways, limits, counters, words, actions, reward, near):  # type: ignore[no-untyped-def]
+    """One step of every battle that is not over; the others stay as they are, with reward 0. `near` is scratch, (2 U,)."""
     for b in range(f.shape[0]):
         reward[b] = 0.0
         if counters[b, OUTCOME] == RUNNING:
             reward[b] = _step_battle(f[b], i[b], t, n, land, ways, limits, counters[b], words[b], actions[b], near)
 
 
-@nb.njit(nogil=True, cache=True)
-def run_loops(f, i, t, n, land, ways, counters, words, loops):  # type: ignore[no-untyped-def]
+@compiled
+def run_loops(f, i, t, n, land, ways, counters, words, loops, near):  # type: ignore[no-untyped-def]
     """Game loops without new orders, step count, reward or end; for clients that count loops, not steps."""
-    near = np.empty(2 * f.shape[2], dtype=np.int32)
     for b in range(f.shape[0]):
         for _ in range(loops):
             queued = counters[b, QUEUED]
@@ -124,12 +120,12 @@ def run_loops(f, i, t, n, land, ways, counters, words, loops):  # type: ignore[n
             counters[b, LOOPS] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def order_unit(f, i, t, b, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
     give_order(f[b], i[b], t, u, order, target, goal_x, goal_y)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def available_batch(f, i, t, n, land, available):  # type: ignore[no-untyped-def]
     """SMAC's availability masks into (B, N, A)."""
     available[:] = False

@@ -1,0 +1,11 @@
+"""How the engine's functions are compiled: without the interpreter lock, cached on disk, IEEE arithmetic as written.
+
+They only read and write arrays that their caller owns, so no reference counts are kept (`_nrt`): counting them, atomically,
+at every call took half of the engine's time. Division by zero gives inf or nan, as in NumPy, and is not checked for.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+
+compiled = nb.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
