@@ -11,6 +11,7 @@ from s2rm_data.cli.bballs import bballs
 from s2rm_data.cli.inspect import info, verify
 from s2rm_data.cli.preview import preview
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.cli.sc2 import sc2
 
 
 @click.group(epilog=EXIT_STATUSES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -31,7 +32,7 @@ def data() -> None:
     """
 
 
-for _command in (bballs, info, verify, preview):
+for _command in (bballs, sc2, info, verify, preview):
     data.add_command(_command)
 
 

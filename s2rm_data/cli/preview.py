@@ -91,4 +91,20 @@ def _bballs(group: Group, *, number: int, rows: int, seed: int, agent: int) -> t
 
 
 def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tuple[list[Any], Any]:
-    raise NotImplementedError
+    import numpy as np
+    from PIL import Image
+
+    from s2rm_data.generators.sc2 import draw
+    from s2rm_data.generators.sc2.source import terrain_height
+
+    attributes, config = group.attributes, group.settings["config"]
+    episode = group[number]
+    options = {"agent": agent, "radius": attributes["radius"], "terrain": terrain_height(config["scenario"])}
+    title = f"{config['scenario']}, episode {number}: {attributes['policies'][int(episode['policy'])]}"
+    length = int(episode["length"])
+    pictures = [Image.fromarray(picture) for picture in draw.frames(episode, title=title, **options)]
+    chosen = np.unique(np.linspace(0, length - 1, min(rows, length)).astype(int))
+    sheet = Image.new("RGB", (pictures[0].width, pictures[0].height * len(chosen)), "white")
+    for row, step in enumerate(chosen):
+        sheet.paste(pictures[step], (0, row * pictures[0].height))
+    return pictures, sheet

@@ -1,0 +1,91 @@
+"""`s2rm-data sc2`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from s2rm_data.cli.generation import Run, run_generation
+from s2rm_data.cli.options import count_option, generation_options
+from s2rm_data.cli.run import EXIT_STATUSES
+
+SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of images
+
+
+@click.command(epilog=EXIT_STATUSES)
+@click.option("--scenario", multiple=True, help="Scenario to play, such as 3s5z; may be repeated or a list: 3s5z,2s3z.")
+@click.option(
+    "--preset",
+    type=click.Choice(["paper"]),
+    default=None,
+    help="All scenarios of the paper: four to train on, two to test on.",
+)
+@click.option("--list", "listing", is_flag=True, help="Show every known scenario and policy.")
+@count_option("--train", None, "Training episodes a scenario.  [default: 3000]")
+@count_option("--val", None, "Validation episodes a scenario.  [default: 300]")
+@count_option("--test", None, "Test episodes a scenario.  [default: 0; 1000 for the test scenarios of --preset paper]")
+@click.option("--steps", type=int, default=100, show_default=True, help="Steps of an episode that are kept.")
+@click.option("--policy", default="mixed", show_default=True, help="Who plays the agents; see --list.")
+@click.option("--epsilon", type=float, default=None, help="Share of random actions.  [default: the policy's own]")
+@click.option("--radial", type=int, default=None, help="Radial cells of a polar image.")
+@click.option("--angular", type=int, default=None, help="Angular cells of a polar image.")
+@click.option("--radius", type=float, default=None, help="Radius of the field of view.  [default: 9, SMAC's sight]")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "engine"]),
+    default="auto",
+    show_default=True,
+    help="What plays the battles: the embedded engine.",
+)
+@generation_options
+def sc2(
+    scenario: tuple[str, ...],
+    listing: bool,
+    out: Path,
+    workers: int | None,
+    shard_size: int | None,
+    backend: str,
+    **options: Any,
+) -> None:
+    """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
+
+    Scripted policies play the scenario on the embedded engine. A scenario is one of SMAC's, or anything spelled like
+    them: 1s2z, 5s3z, 7s4z_vs_3c.
+
+    \b
+    Examples:
+      s2rm-data sc2 --scenario 3s5z                  # 3,000 + 300 episodes, added to data.zarr
+      s2rm-data sc2 --preset paper                   # all scenarios of the paper
+      s2rm-data sc2 --scenario 2s3z,1s2z --train 50 --val 10 --policy kite
+      s2rm-data sc2 --list
+    """
+    if listing:
+        _print_list()
+        return
+    from s2rm_data.generators.sc2.source import plan
+
+    run = Run(
+        out=out,
+        workers=workers,
+        shard_size=SHARD_EPISODES if shard_size is None else shard_size,
+        unit="episodes",
+        **{name: options.pop(name) for name in ("overwrite", "dry_run", "quiet", "as_json")},
+    )
+    given = {name: value for name, value in options.items() if value is not None}
+    names = [name.strip() for entry in scenario for name in entry.split(",")]
+    run_generation(plan(scenario=names, **given), run)
+
+
+def _print_list() -> None:
+    from s2rm_data.generators.sc2.policies import POLICIES
+    from s2rm_data.generators.sc2.scenarios import names, parse
+
+    click.echo("Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides)")
+    for name in names():
+        entry = parse(name)
+        click.echo(f"  {name:<18} {entry.agent_count:>2} against {entry.enemy_count:>2}")
+    click.echo("\nPolicies")
+    for name in POLICIES.names():
+        click.echo(f"  {name:<18} {POLICIES.load(name).description}")
