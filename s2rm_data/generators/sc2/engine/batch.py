@@ -76,11 +76,11 @@ class Engine:
         centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
         battles = len(self.seeds)
         self.f = np.zeros((battles, at.FLOAT_ROWS, self.units))
-        self.i = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int32)
+        self.i = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int64)
         self.counters = np.zeros((battles, COUNTERS), dtype=np.int64)
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
-        self._near = np.empty(2 * self.units, dtype=np.int32)
+        self._near = np.empty(2 * self.units, dtype=np.int64)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
 

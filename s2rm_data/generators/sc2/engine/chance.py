@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from s2rm_data.generators.sc2.engine.compiled import compiled
+from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.layout import QUEUE
 from s2rm_data.philox import philox
 
@@ -20,7 +20,7 @@ _ZERO, _ONE, _TWO, _THREE, _SIXTY_FOUR = np.uint64(0), np.uint64(1), np.uint64(2
 _16, _LOW16 = np.uint64(16), np.uint64(0xFFFF)
 
 
-@compiled
+@inner
 def two_bits(words):  # type: ignore[no-untyped-def]
     """A whole number 0..3, each as likely."""
     if words[SPARE_BITS] == _ZERO:
@@ -33,13 +33,13 @@ def two_bits(words):  # type: ignore[no-untyped-def]
     return np.int64(value)
 
 
-@compiled
+@inner
 def jitter(words):  # type: ignore[no-untyped-def]
     """What chance adds to a weapon's period: -1, 0, 1 or 2 loops, each as likely (units.PERIOD_JITTER_LOOPS)."""
     return two_bits(words) - 1.0 if words[JITTERS] == _ONE else 0.0
 
 
-@compiled
+@inner
 def shuffle(i, count, words):  # type: ignore[no-untyped-def]
     """Shuffle the first `count` slots of the update queue; sixteen draws of 16 bits out of one call of the generator.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from s2rm_data.generators.sc2.engine.compiled import compiled
+from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.layout import (
     ARMOUR,
     BLAST_RADIUS,
@@ -58,7 +58,7 @@ _HEALING_LOOPS = 8
 _NEVER = 1e18
 
 
-@compiled
+@inner
 def die(f, i, t, u):  # type: ignore[no-untyped-def]
     """Take a unit out of the battle. A missile it released flies on; a second hit does not come; a baneling blows up."""
     f[HEALTH, u] = f[SHIELD, u] = f[ENERGY, u] = f[COOLDOWN, u] = f[WINDUP, u] = 0.0
@@ -69,7 +69,7 @@ def die(f, i, t, u):  # type: ignore[no-untyped-def]
         i[FUSE, u] = 1
 
 
-@compiled
+@inner
 def hurt(f, i, t, attacker, target, hits):  # type: ignore[no-untyped-def]
     """`hits` hits of one weapon: shields take the damage first, the rest minus armour, at least 0.5 a hit, goes to health."""
     raw = t[i[KIND, attacker], DAMAGE + i[KIND, target]]
@@ -92,7 +92,7 @@ def hurt(f, i, t, attacker, target, hits):  # type: ignore[no-untyped-def]
     f[DEALT, attacker] += lost
 
 
-@compiled
+@inner
 def blow_up(f, i, t, n):  # type: ignore[no-untyped-def]
     """Let every lit baneling burst: all enemies within its radius take the hit; bursts light other banelings."""
     units = i.shape[1]
@@ -118,7 +118,7 @@ def blow_up(f, i, t, n):  # type: ignore[no-untyped-def]
                         hurt(f, i, t, u, v, 1)
 
 
-@compiled
+@inner
 def burn_line(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
     """The colossus's beams: every enemy that a point of the line across the shot touches takes both hits."""
     dx, dy = f[X, target] - f[X, u], f[Y, target] - f[Y, u]
@@ -140,7 +140,7 @@ def burn_line(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
             hurt(f, i, t, u, v, hits)
 
 
-@compiled
+@inner
 def release(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
     """The damage point of an attack: hit, or let the missile go."""
     k = i[KIND, u]
@@ -164,7 +164,7 @@ def release(f, i, t, n, u, target):  # type: ignore[no-untyped-def]
             blow_up(f, i, t, n)
 
 
-@compiled
+@inner
 def arrive(f, i, t, n, u):  # type: ignore[no-untyped-def]
     """A missile or a second hit arrives."""
     f[PENDING, u] = 0.0
@@ -175,12 +175,12 @@ def arrive(f, i, t, n, u):  # type: ignore[no-untyped-def]
             blow_up(f, i, t, n)
 
 
-@compiled
+@inner
 def is_threat(i, t, v, loop):  # type: ignore[no-untyped-def]
     return t[i[KIND, v], IS_FIGHTER] > 0.0 or loop - i[HEALED_LOOP, v] < _HEALING_LOOPS
 
 
-@compiled
+@inner
 def acquire(f, i, t, n, u, loop, anywhere):  # type: ignore[no-untyped-def]
     """The enemy to attack next: those that fight (or heal) before the rest, then the nearest in scan range; -1 = none.
 
@@ -203,20 +203,20 @@ def acquire(f, i, t, n, u, loop, anywhere):  # type: ignore[no-untyped-def]
     return best
 
 
-@compiled
+@inner
 def in_reach(f, i, t, u, v):  # type: ignore[no-untyped-def]
     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
     return dx * dx + dy * dy <= t[i[KIND, u], REACH_SQ + i[KIND, v]]
 
 
-@compiled
+@inner
 def can_be_healed(f, i, t, u, v):  # type: ignore[no-untyped-def]
     """Whether v is a hurt, living, biological unit other than u."""
     hurt_unit = 0.0 < f[HEALTH, v] < t[i[KIND, v], HEALTH_MAX]
     return hurt_unit and v != u and t[i[KIND, v], IS_BIOLOGICAL] > 0.0
 
 
-@compiled
+@inner
 def patient(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
     """The nearest unit of its own side that a healer on attack-move would heal; -1 = none in range."""
     first, stop = (0, n) if u < n else (n, i.shape[1])
@@ -232,7 +232,7 @@ def patient(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
     return best
 
 
-@compiled
+@inner
 def heal(f, i, t, u, v, loop):  # type: ignore[no-untyped-def]
     """One loop of healing v from where u stands; False if v is too far away."""
     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]

@@ -9,3 +9,7 @@ from __future__ import annotations
 import numba as nb
 
 compiled = nb.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+# Functions that only compiled functions call; they compile in less time, and Python cannot call them.
+inner = nb.njit(
+    nogil=True, cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)

@@ -17,7 +17,7 @@ from s2rm_data.generators.sc2.engine.combat import (
     patient,
     release,
 )
-from s2rm_data.generators.sc2.engine.compiled import compiled
+from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.layout import (
     ATTACK_MOVE,
     ATTACK_UNIT,
@@ -68,7 +68,7 @@ _SCAN_LOOPS = 4
 _ARRIVED = 1.0
 
 
-@compiled
+@inner
 def _tick_clocks(f, i, t):  # type: ignore[no-untyped-def]
     """Count down what counts down and let the living regenerate."""
     for u in range(i.shape[1]):
@@ -93,7 +93,7 @@ def _tick_clocks(f, i, t):  # type: ignore[no-untyped-def]
             f[ENERGY, u] = min(f[ENERGY, u] + t[k, ENERGY_REGEN], t[k, ENERGY_MAX])
 
 
-@compiled
+@inner
 def _face(f, u, v):  # type: ignore[no-untyped-def]
     dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
     distance = np.sqrt(dx * dx + dy * dy)
@@ -101,7 +101,7 @@ def _face(f, u, v):  # type: ignore[no-untyped-def]
         f[FACE_X, u], f[FACE_Y, u] = dx / distance, dy / distance
 
 
-@compiled
+@inner
 def _attack(f, i, t, n, u, target, words):  # type: ignore[no-untyped-def]
     """Attack if the target is in reach and the weapon ready; returns whether to walk toward it instead."""
     if not in_reach(f, i, t, u, target):
@@ -119,7 +119,7 @@ def _attack(f, i, t, n, u, target, words):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
+@inner
 def _wind_up(f, i, t, n, u):  # type: ignore[no-untyped-def]
     """One loop of an attack under way; False if its target died before the damage point."""
     target = i[FOCUS, u]
@@ -134,14 +134,14 @@ def _wind_up(f, i, t, n, u):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@inner
 def _treat(f, i, t, u, target, loop):  # type: ignore[no-untyped-def]
     """Heal the target; returns whether to walk toward it instead."""
     _face(f, u, target)
     return not heal(f, i, t, u, target, loop)
 
 
-@compiled
+@inner
 def _choose_focus(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
     """Keep the target in reach; look for another when it is gone, out of reach, or no threat."""
     focus = i[FOCUS, u]
@@ -156,7 +156,7 @@ def _choose_focus(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
     return i[FOCUS, u]
 
 
-@compiled
+@inner
 def _guard(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
     """A unit that picks its own targets; returns whether it walks, and where to."""
     if t[i[KIND, u], HEAL_RATE] > 0.0:
@@ -174,7 +174,7 @@ def _guard(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
     return i[ORDER, u] == ATTACK_MOVE and f[BACKSWING, u] <= 0.0, goal_x, goal_y
 
 
-@compiled
+@inner
 def _follow_order(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
     """Act on the order a unit is under; returns whether it walks, and where to."""
     order, target = i[ORDER, u], i[TARGET, u]
@@ -194,7 +194,7 @@ def _follow_order(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
     return False, 0.0, 0.0
 
 
-@compiled
+@inner
 def run_loop(f, i, t, n, land, ways, queued, loop, words, near):  # type: ignore[no-untyped-def]
     """One game loop; returns how many slots stay in the update queue: the living and those with a missile in the air."""
     _tick_clocks(f, i, t)
@@ -218,7 +218,7 @@ def run_loop(f, i, t, n, land, ways, queued, loop, words, near):  # type: ignore
     return kept
 
 
-@compiled
+@inner
 def give_order(f, i, t, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
     """Put a living unit under an order. One it cannot follow is ignored, as in the game; the same attack goes on unbroken."""
     if f[HEALTH, u] <= 0.0:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from s2rm_data.generators.sc2.engine.chance import two_bits
-from s2rm_data.generators.sc2.engine.compiled import compiled
+from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.layout import (
     ACCELERATION,
     APART,
@@ -41,7 +41,7 @@ _SLACK = 1e-9
 _FARTHEST_SQ = 1.75 * 1.75
 
 
-@compiled
+@inner
 def can_stand(land, plane, x, y):  # type: ignore[no-untyped-def]
     """Whether the plane can pass the cell under a point (relative to the map's centre)."""
     if not (-_HALF <= x < _HALF and -_HALF <= y < _HALF):
@@ -49,7 +49,7 @@ def can_stand(land, plane, x, y):  # type: ignore[no-untyped-def]
     return land[plane, int(x + _HALF), int(y + _HALF)]
 
 
-@compiled
+@inner
 def _heading(ways, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
     """The point to walk to now: the goal, or the next corner on the way around walls. `ways` is empty if there are none."""
     inside = -_HALF <= goal_x < _HALF and -_HALF <= goal_y < _HALF
@@ -63,7 +63,7 @@ def _heading(ways, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
     return cell // SIZE + 0.5 - _HALF, cell % SIZE + 0.5 - _HALF
 
 
-@compiled
+@inner
 def _neighbours(f, i, t, u, step, near, start):  # type: ignore[no-untyped-def]
     """Write living units of u's plane that its next step could touch to near[start:]; returns where they stop."""
     stop = start
@@ -80,7 +80,7 @@ def _neighbours(f, i, t, u, step, near, start):  # type: ignore[no-untyped-def]
     return stop
 
 
-@compiled
+@inner
 def _blocker(f, i, t, u, x, y, near, start, stop):  # type: ignore[no-untyped-def]
     """The first unit of near[start:stop] that keeps u from standing at (x, y); -1 = none."""
     for k in range(start, stop):
@@ -95,7 +95,7 @@ def _blocker(f, i, t, u, x, y, near, start, stop):  # type: ignore[no-untyped-de
     return -1
 
 
-@compiled
+@inner
 def _push(f, i, t, land, u, v, x, y, near, start):  # type: ignore[no-untyped-def]
     """Shove an idle unit v of the same side out of the way of u going to (x, y); False if it has no room.
 
@@ -121,7 +121,7 @@ def _push(f, i, t, land, u, v, x, y, near, start):  # type: ignore[no-untyped-de
     return True
 
 
-@compiled
+@inner
 def _bend(f, i, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
     """The side on which to pass v (-1 = a wall): the one chosen before, else away from it, else by chance."""
     if i[BEND, u] != 0:
@@ -139,20 +139,20 @@ def _bend(f, i, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
     return side if ahead_x >= 0.0 else -side
 
 
-@compiled
+@inner
 def _goes_along(f, i, t, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
     """Whether v has just been walking the same way (within 60 degrees) and is no slower than u."""
     same_way = f[FACE_X, v] * ahead_x + f[FACE_Y, v] * ahead_y > 0.5
     return same_way and i[MOVED_LOOP, v] >= loop - 1 and t[i[KIND, v], SPEED] >= t[i[KIND, u], SPEED]
 
 
-@compiled
+@inner
 def _go(f, i, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped-def]
     f[X, u], f[Y, u], f[FACE_X, u], f[FACE_Y, u] = x, y, face_x, face_y
     i[MOVED_LOOP, u] = loop
 
 
-@compiled
+@inner
 def _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = f[X, u], f[Y, u], int(t[i[KIND, u], PLANE])
@@ -172,7 +172,7 @@ def _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, s
     i[BEND, u] = 0
 
 
-@compiled
+@inner
 def advance(f, i, t, n, land, ways, u, goal_x, goal_y, loop, words, near):  # type: ignore[no-untyped-def]
     """One loop of walking toward a point; `near` is scratch space for 2 U slots."""
     kind = i[KIND, u]

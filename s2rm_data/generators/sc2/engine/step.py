@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from s2rm_data.generators.sc2.engine.compiled import compiled
+from s2rm_data.generators.sc2.engine.compiled import compiled, inner
 from s2rm_data.generators.sc2.engine.layout import (
     ATTACK_UNIT,
     DEALT,
@@ -41,7 +41,7 @@ KILL_REWARD, WIN_REWARD, REWARD_SCALE = 10.0, 200.0, 20.0
 STEPS, LOOPS, QUEUED, OUTCOME, COUNTERS = range(5)
 
 
-@compiled
+@inner
 def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
     """Turn an agent's action into its order; numbers that name nothing are ignored."""
     if action == STOP:
@@ -58,7 +58,7 @@ def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
             give_order(f, i, t, u, ATTACK_UNIT, n + action - ATTACK, f[X, u], f[Y, u])
 
 
-@compiled
+@inner
 def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     """Whether a unit that can fight is left; healers alone have lost, as in SMAC."""
     for u in range(first, stop):
@@ -67,7 +67,7 @@ def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
+@inner
 def _step_battle(f, i, t, n, land, ways, limits, counters, words, actions, near):  # type: ignore[no-untyped-def]
     """One step of one battle; returns SMAC's reward (reward_only_positive, scaled so that a whole battle brings 20)."""
     units = i.shape[1]
