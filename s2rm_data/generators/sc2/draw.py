@@ -21,6 +21,8 @@ from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 Episode = Mapping[str, NDArray[Any]]
 
+_PANEL_GRID = {"wspace": 0.04, "hspace": 0.14, "top": 0.92, "bottom": 0.02, "left": 0.02, "right": 0.98}
+
 _FRIEND, _ENEMY = "#2b6cb0", "#c53030"
 _HEALTH, _SHIELD, _CHOSEN = "#2f855a", "#63b3ed", "#d69e2e"
 _STEP = {NORTH: (0, 2), SOUTH: (0, -2), EAST: (2, 0), WEST: (-2, 0)}  # SMAC moves by 2
@@ -69,10 +71,10 @@ class _Picture:
             raise missing_component("matplotlib", "preview", "drawing a battle") from None
         self._episode, self._agent, self._radius, self._terrain = episode, agent, radius, terrain
         self._title = title
-        self._figure = Figure(figsize=(15, 7.2), dpi=80, facecolor="white")
+        self._figure = Figure(figsize=(17, 8.6), dpi=80, facecolor="white")
         self._canvas = FigureCanvasAgg(self._figure)
-        left, right = self._figure.subfigures(1, 2, width_ratios=(1.0, 1.18), squeeze=False)[0]
-        self._field = left.add_axes((0.02, 0.02, 0.96, 0.88))
+        left, right = self._figure.subfigures(1, 2, width_ratios=(1.0, 1.08), squeeze=False)[0]
+        self._field = left.add_axes((0.02, 0.02, 0.96, 0.91))
         self._panels = _Panels(right, episode, agent=agent, radius=radius)
 
     def draw(self, step: int) -> NDArray[np.uint8]:
@@ -86,9 +88,14 @@ class _Picture:
         axes.clear()
         axes.set(xticks=[], yticks=[], aspect="equal", **self._window())
         width, height = self._terrain.shape
-        axes.imshow(
-            self._terrain.T, origin="lower", extent=(0, width, 0, height), cmap="Greys", vmin=-0.6, vmax=2.2, zorder=0
-        )
+        low, high = float(self._terrain.min()), max(float(self._terrain.max()), 1.0)
+        shade = {
+            "cmap": "Greys_r",
+            "vmin": low - (high - low) - 1,
+            "vmax": high + 0.4 * (high - low) + 0.4,
+            "zorder": 0,
+        }
+        axes.imshow(self._terrain.T, origin="lower", extent=(0, width, 0, height), **shade)
         axes.set_title(f"{self._title}   step {step + 1} of {int(episode['length'])}", fontsize=12)
         if episode["agent_alive"][step, self._agent]:
             self._draw_view(step)
@@ -111,9 +118,9 @@ class _Picture:
 
         x, y = self._episode["unit_position"][step, self._agent]
         kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])]
-        self._field.add_patch(Circle((x, y), self._radius, fill=True, fc="#fffbe6", ec=_CHOSEN, lw=1.8, alpha=0.55))
+        self._field.add_artist(Circle((x, y), self._radius, fill=True, fc="#fff3c4", ec=_CHOSEN, lw=1.8, alpha=0.45))
         reach = max(kind.range, kind.heal_range) + kind.radius
-        self._field.add_patch(Circle((x, y), reach, fill=False, ec=_CHOSEN, lw=1.2, ls=":"))
+        self._field.add_artist(Circle((x, y), reach, fill=False, ec=_CHOSEN, lw=1.2, ls=":"))
         corners = self._panels.corners + np.array((x, y))
         for ring in corners[1:-1:3]:
             self._field.plot(ring[:, 0], ring[:, 1], color=_CHOSEN, lw=0.3, alpha=0.5)
@@ -128,16 +135,16 @@ class _Picture:
         x, y = episode["unit_position"][step, unit]
         friend = unit < episode["action"].shape[1]
         edge, width = (_CHOSEN, 3.0) if unit == self._agent else ("black", 0.6)
-        axes.add_patch(
+        axes.add_artist(
             Circle((x, y), kind.radius, fc=_FRIEND if friend else _ENEMY, ec=edge, lw=width, zorder=4, alpha=0.9)
         )
-        axes.text(x, y, kind.letters, color="white", ha="center", va="center", fontsize=8, weight="bold", zorder=5)
+        axes.text(x, y, kind.letters, color="white", ha="center", va="center", fontsize=8, weight="bold", zorder=8)
         bars = [("unit_health", kind.health, _HEALTH), ("unit_shield", kind.shield, _SHIELD)]
         for row, (name, full, colour) in enumerate(bar for bar in bars if bar[1] > 0):
-            low = y + kind.radius + 0.08 + 0.17 * row
+            low = y + kind.radius + 0.06 + 0.14 * row
             share = float(episode[name][step, unit]) / full
-            axes.add_patch(Rectangle((x - 0.6, low), 1.2, 0.14, fc="#dddddd", ec="none", zorder=6))
-            axes.add_patch(Rectangle((x - 0.6, low), 1.2 * share, 0.14, fc=colour, ec="none", zorder=7))
+            axes.add_artist(Rectangle((x - 0.45, low), 0.9, 0.12, fc="#dddddd", ec="none", zorder=6))
+            axes.add_artist(Rectangle((x - 0.45, low), 0.9 * share, 0.12, fc=colour, ec="none", zorder=7))
 
     def _draw_order(self, step: int, unit: int) -> None:
         """An arrow along a move, a thin one to the target of an attack or a heal."""
@@ -162,19 +169,24 @@ class _Panels:
 
     def __init__(self, figure: Any, episode: Episode, *, agent: int, radius: float) -> None:
         self._episode, self._agent = episode, agent
+        from matplotlib.patches import Circle
+
         radial, angular = episode["categories"].shape[2:4]
         self.corners = wedge_corners(radial, angular, radius)
-        self._axes = figure.subplots(2, 4, gridspec_kw={"wspace": 0.06, "hspace": 0.16, "top": 0.9, "bottom": 0.17})
+        self._axes = figure.subplots(3, 3, gridspec_kw=_PANEL_GRID)
+        self._axes.flat[-1].remove()  # the legends' place
+        self._axes = self._axes.flat[:-1]
         self._banner = figure.suptitle("", fontsize=12)
         self._meshes: list[Any] = []
         self._outlines: list[list[Any]] = []
-        for axes, (name, options) in zip(self._axes.flat, self._channels(), strict=True):
+        for axes, (name, options) in zip(self._axes, self._channels(), strict=True):
             axes.set(xticks=[], yticks=[], aspect="equal", xlim=(-radius, radius), ylim=(-radius, radius))
             axes.set_title(name, fontsize=10)
             axes.set_frame_on(False)
             blank = np.zeros((radial, angular))
             x, y = self.corners[..., 0], self.corners[..., 1]
-            self._meshes.append(axes.pcolormesh(x, y, blank, edgecolors="#e8e8e8", linewidth=0.15, **options))
+            axes.add_artist(Circle((0, 0), radius, fc="#f4f4f4", ec="#bbbbbb", lw=0.8, zorder=0))
+            self._meshes.append(axes.pcolormesh(x, y, blank, **options))
             self._outlines.append([])
         self._legend(figure)
 
@@ -185,12 +197,12 @@ class _Panels:
             return {"cmap": ListedColormap(names), "vmin": -0.5, "vmax": len(names) - 0.5}
 
         heights = self._episode["height"]
-        stats = [(name, {"cmap": "YlOrRd", "vmin": 0, "vmax": 1}) for name in HECS_CHANNELS]
+        stats = [(name, {"cmap": "YlOrRd", "vmin": -0.3, "vmax": 1}) for name in HECS_CHANNELS]
         return [
             ("friendly marker", colours(("#ffffff", _FRIEND))),
             ("unit type", colours(_TYPE_COLOURS)),
             ("action", colours(_ACTION_COLOURS)),
-            ("terrain height", {"cmap": "Greys", "vmin": 0, "vmax": max(1, int(heights.max()) * 1.6)}),
+            ("terrain height", {"cmap": "Greys_r", "vmin": 0, "vmax": max(1.0, 1.15 * int(heights.max()))}),
             *(
                 (f"{name} / {divisor:g}", options)
                 for (name, options), divisor in zip(stats, HECS_DIVISORS, strict=True)
@@ -208,13 +220,9 @@ class _Panels:
             for value, name in enumerate(ACTION_CATEGORIES)
             if value in seen
         ]
-        options = {"fontsize": 8, "frameon": False, "loc": "lower center", "columnspacing": 1.0, "handlelength": 1.2}
-        figure.legend(
-            handles=types, ncols=len(types), bbox_to_anchor=(0.5, 0.085), title="unit type", title_fontsize=8, **options
-        )
-        figure.legend(
-            handles=actions, ncols=len(actions), bbox_to_anchor=(0.5, 0.0), title="action", title_fontsize=8, **options
-        )
+        kwargs = {"fontsize": 9, "frameon": False, "handlelength": 1.2, "title_fontsize": 9, "loc": "upper left"}
+        figure.legend(handles=types, bbox_to_anchor=(0.68, 0.31), title="unit type", **kwargs)
+        figure.legend(handles=actions, bbox_to_anchor=(0.84, 0.31), title="action", **kwargs)
 
     def draw(self, step: int) -> None:
         episode, agent = self._episode, self._agent
@@ -228,23 +236,25 @@ class _Panels:
             shown = image.astype(np.float64)
             if alive:
                 shown[0] = shown[0, 0]  # ring 0 is one point
-            mesh.set_array(shown)
+            mesh.set_array(np.ma.masked_equal(shown, 0))
         self._draw_outlines(step, alive)
 
     def _draw_outlines(self, step: int, alive: bool) -> None:
-        from matplotlib.patches import Circle
+        from matplotlib.collections import EllipseCollection
 
         episode = self._episode
         offsets = episode["unit_position"][step] - episode["unit_position"][step, self._agent]
-        living = np.flatnonzero(episode["unit_health"][step] > 0) if alive else np.array([], np.int64)
-        for axes, outlines in zip(self._axes.flat, self._outlines, strict=True):
+        living = (episode["unit_health"][step] > 0) & alive
+        sizes = np.array([2 * UNIT_TYPES[int(kind)].radius for kind in episode["unit_type"][living]])
+        friend = np.arange(len(living))[living] < episode["action"].shape[1]
+        colours = np.where(friend, _FRIEND, _ENEMY)
+        style: dict[str, Any] = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.7}
+        for axes, outlines in zip(self._axes, self._outlines, strict=True):
             while outlines:
                 outlines.pop().remove()
-            for unit in living:
-                colour = _FRIEND if unit < episode["action"].shape[1] else _ENEMY
-                radius = UNIT_TYPES[int(episode["unit_type"][unit])].radius
-                circle = Circle(tuple(offsets[unit]), radius, fill=False, ec=colour, lw=0.7, clip_on=True)
-                outlines.append(axes.add_patch(circle))
+            places: dict[str, Any] = {"units": "xy", "offsets": offsets[living], "offset_transform": axes.transData}
+            circles = EllipseCollection(sizes, sizes, np.zeros_like(sizes), **places, **style)
+            outlines.append(axes.add_collection(circles, autolim=False))
 
 
 def wedge_corners(radial: int, angular: int, radius: float) -> NDArray[np.float64]:

@@ -15,16 +15,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, IDLE, MOVE
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK, NORTH, Snapshot
 from s2rm_data.generators.sc2.team import Team
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
-OUTCOMES = ("lost", "won", "both armies dead", "unfinished")
-LOST, WON, BOTH_DEAD, UNFINISHED = range(4)
-
+# Names of the engine's numbers. `running`: neither army was dead after the last recorded step; `limit`: nor at SMAC's
+# limit for the map; `draw`: both armies died in the same step.
+OUTCOMES = ("running", "win", "loss", "draw", "limit")
 ORDERS = ("idle", "move", "attack", "heal", "attack_move", "hunt")
-IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
 NOBODY = -1
 
 _HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
@@ -64,6 +64,10 @@ class Battles(Protocol):
     def done(self) -> NDArray[np.bool_]:
         """(B,) which battles are over."""
 
+    @property
+    def outcome(self) -> NDArray[np.int64]:
+        """(B,) index into OUTCOMES."""
+
 
 def starts(scenario: Scenario) -> NDArray[np.float64]:
     """(2, 2) where the enemies and where the agents start, map coordinates: the mean of their spawn points."""
@@ -93,7 +97,7 @@ def rollout(
         if not running.any():
             break
     _record_agent_orders(record, snapshot.unit_type)
-    record |= {"length": length, "outcome": _outcome(snapshot), "policy": team.policy, "seed": seeds}
+    record |= {"length": length, "outcome": battles.outcome.astype(np.uint8), "policy": team.policy, "seed": seeds}
     _blank_after_end(record)
     return record
 
@@ -148,13 +152,6 @@ def _record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
     slot = action - ATTACK + np.where(healer, 0, N)
     record["unit_target"][:, :, :N] = np.where(action >= ATTACK, slot, NOBODY)
     record["unit_goal"][:, :, :N] = 0
-
-
-def _outcome(snapshot: Snapshot) -> NDArray[np.uint8]:
-    """(B,) index into OUTCOMES from who is alive at the end."""
-    alive = snapshot.health > 0
-    ours, theirs = alive[:, : snapshot.agents].any(axis=1), alive[:, snapshot.agents :].any(axis=1)
-    return np.select([ours & theirs, ours, theirs], [UNFINISHED, WON, LOST], BOTH_DEAD).astype(np.uint8)
 
 
 def _blank_after_end(record: Record) -> None:

@@ -1,0 +1,116 @@
+"""Recorded episodes: who acts when, what is blank, and that no scripted battle stands still."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, MOVE
+from s2rm_data.generators.sc2.policies import POLICIES
+from s2rm_data.generators.sc2.rollout import OUTCOMES, Record
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
+from s2rm_data.generators.sc2.source import play
+from s2rm_data.generators.sc2.units import NUMBER_OF
+from s2rm_data.seeding import sequence_seeds
+
+SCRIPTED = ["smac", "smac_restricted", "focus", "kite"]
+
+
+@cache
+def played(scenario: str = "3s5z", policy: str = "mixed", episodes: int = 24, epsilon: float | None = None) -> Record:
+    config = Sc2Config(scenario=scenario, policy=policy, epsilon=epsilon)
+    return play(config, sequence_seeds(0, "test", 0, episodes))
+
+
+def steps_played(record: Record) -> np.ndarray:
+    return np.arange(record["action"].shape[1]) < record["length"][:, None]
+
+
+def test_everything_after_the_end_and_of_the_dead_is_blank() -> None:
+    record = played()
+    assert record["length"].min() < 100
+    over = ~steps_played(record)
+    for name in ("unit_position", "unit_health", "unit_alive", "unit_goal", "action", "available", "reward"):
+        assert not record[name][over].any(), name
+    dead = ~record["unit_alive"]
+    for name in ("unit_position", "unit_health", "unit_shield", "unit_energy", "unit_cooldown", "unit_order"):
+        assert not record[name][dead].any(), name
+    assert (record["unit_target"][dead] == -1).all()
+    assert not record["agent_position"][~record["agent_alive"]].any()
+
+
+def test_agents_act_exactly_while_they_live() -> None:
+    record = played()
+    assert np.array_equal(record["action"] != NO_OP, record["agent_alive"])
+    assert record["agent_alive"][:, 0].all()
+    assert (np.diff(record["agent_alive"].astype(int), axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("policy", [*SCRIPTED, "random"])
+def test_chosen_actions_are_available_unless_the_policy_is_free_to_attack_from_afar(policy: str) -> None:
+    for scenario in ("3s5z", "MMM2"):
+        record = played(scenario, policy, 12)
+        alive = record["agent_alive"]
+        chosen = np.take_along_axis(record["available"], record["action"].astype(np.int64)[..., None], axis=-1)[..., 0]
+        strayed = alive & ~chosen
+        if POLICIES.load(policy).keeps_to_mask:
+            assert not strayed.any()
+        else:
+            assert (record["action"][strayed] >= ATTACK).all()
+
+
+def test_an_action_at_step_t_shows_in_the_state_of_step_t_plus_1() -> None:
+    record = played("3s5z", "random", 24)
+    direction = {NORTH: (0, 1), SOUTH: (0, -1), EAST: (1, 0), WEST: (-1, 0)}
+    steps = record["unit_position"][:, 1:3, :8] - record["unit_position"][:, :2, :8]  # nobody fights yet
+    for action, (x, y) in direction.items():
+        moved = steps[record["action"][:, :2] == action] @ np.array([x, y])
+        assert np.median(moved) > 0.9  # zealots walk 1.125 a step, stalkers 1.48, crowds hold some up
+    stopped = steps[record["action"][:, :2] == STOP]
+    assert np.median(np.hypot(*stopped.T)) < 0.3  # others may push them aside
+
+
+def test_orders_and_targets_say_what_the_actions_and_the_enemies_do() -> None:
+    record = played("MMM", "focus", 8)
+    agents = record["action"].shape[2]
+    order, target, action = record["unit_order"][:, :, :agents], record["action_target"], record["action"]
+    alive = record["agent_alive"]
+    healer = np.broadcast_to(record["unit_type"][:, None, :agents] == NUMBER_OF["medivac"], action.shape)
+    assert np.array_equal(order == MOVE, (action >= NORTH) & (action <= WEST))
+    assert np.array_equal(order == ATTACK_UNIT, (action >= ATTACK) & ~healer)
+    assert np.array_equal(order == HEAL_UNIT, (action >= ATTACK) & healer)
+    assert (order == HEAL_UNIT).any()
+    assert (target[order == ATTACK_UNIT] >= agents).all() and (target[order == HEAL_UNIT] < agents).all()
+    assert np.array_equal(target >= 0, alive & (action >= ATTACK))
+    enemies = record["unit_alive"][:, :, agents:]
+    marching = enemies & (record["unit_order"][:, :, agents:] == ATTACK_MOVE)
+    assert np.array_equal(marching[:, :10], enemies[:, :10])  # until they arrive where they were sent
+    assert (record["unit_goal"][:, :, agents:][marching] == (9, 16)).all()
+    assert (record["unit_target"][:, :, agents:][enemies] >= 0).any()
+
+
+def test_outcomes_agree_with_who_dealt_the_last_blow() -> None:
+    record = played("3s5z", "mixed", 60)
+    won = record["outcome"] == OUTCOMES.index("win")
+    lost = record["outcome"] == OUTCOMES.index("loss")
+    assert won.any() and lost.any()
+    total = record["reward"].sum(axis=1)
+    assert np.allclose(total[won], 20, atol=2)  # SMAC's maximum, but for shields that grew back
+    assert total[lost].max() < 20 * (1 - 200 / (200 + 8 * 10 + 3 * 160 + 5 * 150)) + 1.5
+    assert (record["length"][record["outcome"] == 0] == 100).all()
+
+
+@pytest.mark.parametrize("policy", SCRIPTED)
+@pytest.mark.parametrize("scenario", ["3s5z", "1s2z", "2s_vs_1sc", "2c_vs_64zg"])
+def test_scripted_battles_are_fought_out(policy: str, scenario: str) -> None:
+    record = played(scenario, policy, 6)
+    hurt = (record["unit_health"] + record["unit_shield"]).sum(axis=2)
+    first = hurt[:, 0]
+    last = np.take_along_axis(hurt, (record["length"] - 1)[:, None].astype(np.int64), axis=1)[:, 0]
+    assert (last < 0.95 * first).all()
+
+
+def test_the_policy_of_an_episode_is_recorded_and_varies() -> None:
+    record = played("3s5z", "mixed", 60)
+    assert set(np.unique(record["policy"])) == set(range(5))
