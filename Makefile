@@ -21,5 +21,17 @@ lint: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 
+bench: $(STAMP)
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+demo: $(STAMP)
+	rm -rf demo && mkdir demo
+	cd demo && ../$(BIN)/s2rm-data bballs --balls 1-6 --train 400 --val 40 --test 20
+	cd demo && ../$(BIN)/s2rm-data sc2 --scenario 3s5z --train 40 --val 10
+	cd demo && ../$(BIN)/s2rm-data info data.zarr
+	cd demo && ../$(BIN)/s2rm-data verify data.zarr
+	cd demo && ../$(BIN)/s2rm-data preview data.zarr bballs/test_6
+	cd demo && ../$(BIN)/s2rm-data preview data.zarr sc2/3s5z/train
+
 clean:
 	rm -rf $(VENV) demo
