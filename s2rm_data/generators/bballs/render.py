@@ -37,7 +37,7 @@ def render(position: NDArray[np.floating], *, size: int, radius_px: float) -> ND
     background = np.zeros(shape[2] * shape[3] + _MARGIN_BYTES, dtype=np.uint8)
     _draw(size / 2, size / 2, float(radius_px), size, np.empty((2, size)), background)
     packed = np.empty(math.prod(shape) + _MARGIN_BYTES, dtype=np.uint8)
-    balls = np.ascontiguousarray(position).reshape(-1, *position.shape[2:])
+    balls = np.ascontiguousarray(position).reshape(shape[0] * shape[1], *position.shape[2:])
     _render(balls, float(radius_px), size, background[:-_MARGIN_BYTES], packed)
     return packed[:-_MARGIN_BYTES].reshape(shape)
 
@@ -62,12 +62,10 @@ def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-unty
     most. Rounding keeps order, so that the indices that pass have no gap. No branches, so that rows go side by side.
     """
     low, high = np.ceil(middle - reach - 0.5), np.floor(middle + reach - 0.5)
-    low += (0.0 if _is_in(low, middle, other_sq, radius_sq) else 1.0) - (
-        1.0 if _is_in(low - 1.0, middle, other_sq, radius_sq) else 0.0
-    )
-    high += (1.0 if _is_in(high + 1.0, middle, other_sq, radius_sq) else 0.0) - (
-        0.0 if _is_in(high, middle, other_sq, radius_sq) else 1.0
-    )
+    skip = 0.0 if _is_in(low, middle, other_sq, radius_sq) else 1.0
+    low += -1.0 if _is_in(low - 1.0, middle, other_sq, radius_sq) else skip
+    skip = 0.0 if _is_in(high, middle, other_sq, radius_sq) else -1.0
+    high += 1.0 if _is_in(high + 1.0, middle, other_sq, radius_sq) else skip
     return max(low, 0.0), min(high, size - 1.0)
 
 

@@ -77,7 +77,7 @@ def simulate(
         )
     if frames < 1:
         raise UsageError(f"number of frames {frames} is out of range; at least 1 is needed")
-    batch = x.reshape(-1, *x.shape[-2:])
+    batch = x if x.ndim == 3 else x[None]
     _check_start(batch, v, size, radius_px)
     result = _simulate(batch, v.reshape(batch.shape), frames, float(size), float(radius_px))
     return result if x.ndim == 3 else (result[0][0], result[1][0])
