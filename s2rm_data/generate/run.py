@@ -15,12 +15,14 @@ from typing import Any
 
 import s2rm_data
 from s2rm_data.errors import InterruptedRunError, UsageError
-from s2rm_data.generate.shards import batch_sequences, build_shard
+from s2rm_data.generate.shards import build_shard
 from s2rm_data.progress import Progress
 from s2rm_data.schema import SplitSource
-from s2rm_data.store.codec import encode_chunk
-from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
+from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, shard_sequences
 from s2rm_data.store.writer import SplitSpec, SplitWriter, StoreWriter
+
+
+SAMPLE_SEQUENCES = 32  # from which a plan estimates the size of a split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +63,14 @@ def plan_splits(sources: Sequence[SplitSource]) -> list[Plan]:
 
 
 def _plan(source: SplitSource) -> Plan:
-    sample = min(source.count, 32, batch_sequences(source.arrays))
-    values = source.produce(0, sample)
-    packed = 0.0
-    for spec in source.arrays:
-        rows = min(sample, spec.chunk)
-        packed += sum(
-            len(encode_chunk(values[spec.name][first : first + rows], spec.level)) for first in range(0, sample, rows)
-        )
+    sample = min(source.count, SAMPLE_SEQUENCES)
+    shards = build_shard(source, 0, sample, shard_sequences(source.arrays, sample, sample), lambda done: None)
+    nbytes = sum(len(piece) for pieces in shards.values() for piece in pieces)
     return Plan(
         group=source.group,
         sequences=source.count,
         raw_nbytes=source.count * sum(spec.sequence_nbytes for spec in source.arrays),
-        nbytes=int(packed / sample * source.count),
+        nbytes=nbytes * source.count // sample,
     )
 
 
