@@ -33,7 +33,7 @@ class Formation:
 
 @cache
 def formation(scenario: Scenario) -> Formation:
-    """Slots of a scenario: agents in SMAC's order (unit type, x, y), then the enemies in the order of their creation."""
+    """Slots of a scenario: agents in SMAC's order (unit type, x, y), then the enemies in order of creation."""
     agents = _place(scenario, scenario.agents, scenario.enemies, side=1)
     enemies = _place(scenario, scenario.enemies, scenario.agents, side=-1)
     agents.sort(key=lambda unit: (SMAC_RANK[unit[0]], unit[1], unit[2]))
@@ -60,8 +60,8 @@ def _place(
             if not free.any():
                 whose = "agents'" if side == 1 else "enemies'"
                 raise UsageError(
-                    f"scenario {scenario.name!r}: the {whose} army does not fit: there is room for {len(placed)} of its units on "
-                    f"their half of the terrain {scenario.terrain!r}; take fewer units"
+                    f"scenario {scenario.name!r}: the {whose} army does not fit, there is room for {len(placed)} of "
+                    f"its units on their half of the terrain {scenario.terrain!r}; take fewer units"
                 )
             x, y = spots[np.argmax(free)]
             placed.append((squad.unit_type, float(x), float(y)))

@@ -1,4 +1,5 @@
-"""Terrain of the SMAC maps, 32 by 32 cells each: which cells are walkable, how high they lie, and how to walk around walls.
+"""Terrain of the SMAC maps, 32 by 32 cells each: which cells are walkable, how high they lie, and how to walk around
+walls.
 
 A terrain is one text file in `terrain/`, north at the top, one character a cell, read off the map files' cell flags and
 cliff levels: `0 1 2` walkable ground of that cliff level, `a b c` a ramp from 1 to 2, `# % @` a wall at level 0, 1, 2.
@@ -22,7 +23,8 @@ from s2rm_data.generators.sc2.units import AIR, GROUND, WALKER
 SIZE = 32
 CELLS = SIZE * SIZE
 
-# Height z in map units of each kind of cell: cliff level 1 lies at 8, level 2 at 10, a ramp's cells between (height maps).
+# Height z in map units of each kind of cell: cliff level 1 lies at 8, level 2 at 10, a ramp's cells between (height
+# maps).
 # Assumption: the ground below the cliffs, never walked on, lies at 1 on every map.
 _Z = {"0": 1.0, "1": 8.0, "a": 8.25, "b": 8.75, "c": 9.25, "2": 10.0, "#": 1.0, "%": 8.0, "@": 10.0}
 _WALKABLE = "012abc"
@@ -31,8 +33,9 @@ _ABOVE_CLIFF = "12abc%@"  # where a colossus can step: ground and the cliff face
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Terrain:
-    """`passable[plane, x, y]` for ground units, walkers (colossus) and fliers; `waypoint[plane, from, to]` is the cell to head
-    for on the way from cell `from` to cell `to` (cell = 32 x + y): `to` itself where the way is straight, -1 if there is none.
+    """`passable[plane, x, y]` for ground units, walkers (colossus) and fliers; `waypoint[plane, from, to]` is the
+    cell to head for on the way from cell `from` to cell `to` (cell = 32 x + y): `to` itself where the way is
+    straight, -1 if there is none.
     """
 
     name: str
@@ -69,7 +72,9 @@ def terrain(name: str) -> Terrain:
 
 
 def _waypoints(passable: NDArray[np.bool_]) -> NDArray[np.int16]:
-    """For each pair of cells the farthest cell on the shortest way that can be reached in a straight line, -1 without a way."""
+    """For each pair of cells the farthest cell on the shortest way that can be reached in a straight line, -1 without a
+    way.
+    """
     inside = passable.ravel()
     xs, ys = np.nonzero(passable)
     if inside.sum() == (np.ptp(xs) + 1) * (np.ptp(ys) + 1):  # a rectangle: every way is straight
@@ -126,7 +131,7 @@ def _waypoints_around_walls(passable, straight):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _shortest_ways(passable, goal, next_cell):  # type: ignore[no-untyped-def]
-    """Next cell on a shortest 8-connected way to `goal` for every cell, -1 where there is none; no cutting of corners."""
+    """Next cell on a shortest 8-connected way to `goal` for every cell, -1 without one; no cutting of corners."""
     cost = np.full(CELLS, 1e9)
     next_cell[:] = -1
     cost[goal], next_cell[goal] = 0.0, goal

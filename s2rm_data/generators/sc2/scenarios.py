@@ -1,9 +1,9 @@
 """Scenarios: who fights whom, where, for how many steps, and what the enemies are ordered to do.
 
 A scenario is a name: one of SMAC's 23 maps, or anything the grammar spells. An army is written as numbers and letters
-(`1c3s5z`: one colossus, three stalkers, five zealots); `A_vs_B` gives the enemies an army of their own, else both sides get
-the same. Letters: m marine, mr marauder, mv medivac, s stalker, z zealot, c colossus, h hydralisk, zg zergling, b baneling,
-and for enemies only sc spine crawler.
+(`1c3s5z`: one colossus, three stalkers, five zealots); `A_vs_B` gives the enemies an army of their own, else both
+sides get the same. Letters: m marine, mr marauder, mv medivac, s stalker, z zealot, c colossus, h hydralisk, zg
+zergling, b baneling, and for enemies only sc spine crawler.
 
 Armies, spawn points, orders and terrain of SMAC's maps are those of the map files' scripts; limits are SMAC's registry.
 """
@@ -39,8 +39,9 @@ class Squad:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`order` is what the map's script orders the enemies on spawn: `attack_move` to a point drawn evenly between the two of
-    `order_segment`, `hunt` (attack the agents wherever they are) or `none` (stand and attack what comes into reach).
+    """`order` is what the map's script orders the enemies on spawn: `attack_move` to a point drawn evenly between the
+    two of `order_segment`, `hunt` (attack the agents wherever they are) or `none` (stand and attack what comes into
+    reach).
     """
 
     name: str
@@ -182,8 +183,8 @@ def parse(name: str) -> Scenario:
     for army in (ours, theirs):
         if not _tokens(army):
             raise UsageError(
-                f"no scenario {name!r}{did_you_mean(name, names())}; known are {', '.join(names())}, and any armies spelled by "
-                f"numbers and letters such as 3s5z or 7s4z_vs_3c ({_letters()})"
+                f"no scenario {name!r}{did_you_mean(name, names()) or ';'} known are {', '.join(names())}, and any "
+                f"armies spelled by numbers and letters such as 3s5z or 7s4z_vs_3c ({_letters()})"
             )
     _check_army(name, "agents'", ours)
     _check_army(name, "enemies'", theirs)

@@ -4,9 +4,9 @@
     while not engine.done.all():
         engine.step(policy(engine.snapshot(), engine.available()))   # actions (B, N) int64, SMAC's numbers
 
-`layout` says where a battle's numbers lie, `chance` draws, `combat` hits and heals, `motion` walks, `loop` is one game loop,
-`step` one SMAC step, `batch` the class. Battle b is a function of (scenario, seeds[b], actions[:, b]) alone, bit for bit, in a
-batch of any size.
+`layout` says where a battle's numbers lie, `chance` draws, `combat` hits and heals, `motion` walks, `loop` is one
+game loop, `step` one SMAC step, `batch` the class. Battle b is a function of (scenario, seeds[b], its actions) alone,
+bit for bit, in a batch of any size.
 """
 
 from s2rm_data.generators.sc2.engine.batch import Engine, Orders

@@ -1,6 +1,6 @@
-"""`Engine`: a batch of battles of one scenario, stepped together in compiled code that leaves the interpreter lock to others."""
+"""`Engine`: a batch of battles of one scenario, stepped together in compiled code without the interpreter lock."""
 
-# B battles, U units of both sides (agents first), N agents, E enemies, A = 6 + max(N, E) or 6 + E actions
+# B battles, U units of both sides (agents first), N agents, E enemies, A = 6 + E actions (6 + max(N, E) with healers)
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORDERS = {scenarios.ATTACK_MOVE: at.ATTACK_MOVE, scenarios.HUNT: at.HUNT, scena
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """What every unit is doing: `kind` is one of the engine's orders, `target` the slot it names or has acquired, or -1."""
+    """What every unit is doing: `kind` is an order of the engine, `target` the slot it names or has acquired, or -1."""
 
     kind: NDArray[np.int8]  # (B, U) IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT
     target: NDArray[np.int16]  # (B, U)
@@ -48,9 +48,9 @@ class Orders:
 class Engine:
     """Battles of one scenario, one for each seed. A battle that is over stays as it ended.
 
-    `mirror` puts the agents under the enemies' rules as well: they pick targets themselves and attack-move to the enemies'
-    spawn point, until ordered otherwise. `jitter` off makes every weapon period exact. `unit_type` and `position` (U, 2), in
-    map coordinates, replace the formation for tests and clients that place units themselves.
+    `mirror` puts the agents under the enemies' rules as well: they pick targets themselves and attack-move to the
+    enemies' spawn point, until ordered otherwise. `jitter` off makes every weapon period exact. `position` (U, 2), map
+    coordinates, replaces the formation, for tests and clients that place units themselves.
     """
 
     def __init__(
@@ -121,7 +121,9 @@ class Engine:
         return near + (far - near) * np.array(part)[:, None]
 
     def step(self, actions: ArrayLike) -> None:
-        """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, those of no meaning are ignored."""
+        """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, senseless ones are
+        ignored.
+        """
         given = np.ascontiguousarray(actions, dtype=np.int64)
         if given.shape != (len(self.seeds), self.agents):
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
@@ -134,7 +136,7 @@ class Engine:
     def order(
         self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None
     ) -> None:
-        """Any order to any unit of either side: `kind` with the slot or the map point it needs; impossible ones are ignored."""
+        """Any order to any unit of either side, with the slot or map point it needs; impossible ones are ignored."""
         x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.f[battle, [at.X, at.Y], unit]
         order_unit(self.f, self.i, self._table, battle, unit, kind, target, x, y)
 

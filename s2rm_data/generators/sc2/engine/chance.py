@@ -1,4 +1,4 @@
-"""Chance in a battle: one counter-based stream each, read by draw number; the same on every machine and in every batch."""
+"""Chance in a battle: one counter-based stream each, read by draw number; the same on every machine."""
 
 from __future__ import annotations
 

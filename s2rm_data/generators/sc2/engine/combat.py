@@ -1,4 +1,4 @@
-"""Hits: damage through shields and armour, missiles, the colossus's line, the baneling's blast, healing, target choice."""
+"""Hits: damage through shields and armour, missiles, the colossus's line, the baneling's blast; healing; targets."""
 
 # f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents
 
@@ -60,7 +60,7 @@ _NEVER = 1e18
 
 @inner
 def die(f, i, t, u):  # type: ignore[no-untyped-def]
-    """Take a unit out of the battle. A missile it released flies on; a second hit does not come; a baneling blows up."""
+    """Take a unit out of the battle. Its missile flies on; its second hit does not come; a baneling blows up."""
     f[HEALTH, u] = f[SHIELD, u] = f[ENERGY, u] = f[COOLDOWN, u] = f[WINDUP, u] = 0.0
     i[ORDER, u], i[TARGET, u], i[FOCUS, u] = IDLE, -1, -1
     if t[i[KIND, u], MISSILE_SPEED] == 0.0:
@@ -71,7 +71,9 @@ def die(f, i, t, u):  # type: ignore[no-untyped-def]
 
 @inner
 def hurt(f, i, t, attacker, target, hits):  # type: ignore[no-untyped-def]
-    """`hits` hits of one weapon: shields take the damage first, the rest minus armour, at least 0.5 a hit, goes to health."""
+    """`hits` hits of one weapon: shields take the damage first, the rest minus armour, at least 0.5 a hit, goes to
+    health.
+    """
     raw = t[i[KIND, attacker], DAMAGE + i[KIND, target]]
     armour = t[i[KIND, target], ARMOUR]
     shield, health = f[SHIELD, target], f[HEALTH, target]

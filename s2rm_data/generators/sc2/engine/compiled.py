@@ -1,15 +1,17 @@
 """How the engine's functions are compiled: without the interpreter lock, cached on disk, IEEE arithmetic as written.
 
-They only read and write arrays that their caller owns, so no reference counts are kept (`_nrt`): counting them, atomically,
-at every call took half of the engine's time. Division by zero gives inf or nan, as in NumPy, and is not checked for.
+They only read and write arrays that their caller owns, so no reference counts are kept (`_nrt`): counting them,
+atomically, at every call took half of the engine's time. Division by zero gives inf or nan, as in NumPy, and is not
+checked for.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 
-compiled = nb.njit(nogil=True, cache=True, error_model="numpy", _nrt=False)
+_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "_nrt": False}
+compiled = nb.njit(**_OPTIONS)
 # Functions that only compiled functions call; they compile in less time, and Python cannot call them.
-inner = nb.njit(
-    nogil=True, cache=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+inner = nb.njit(**(_OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}))

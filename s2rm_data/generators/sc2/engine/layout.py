@@ -1,8 +1,9 @@
 """Where the state of a battle lies in memory, and the tables its rules read.
 
-All numbers of a battle stand side by side: `f[b]` (FLOAT_ROWS, U) float64 and `i[b]` (INT_ROWS, U) int64, one row a quantity,
-one column a unit. Compiled functions take these, the table `t`, and n = the number of agents, which fill the first slots:
-plain arrays, because a tuple of arrays costs an atomic reference count at every access. Positions are relative to the map's centre, so that a reflected battle is the exact negative.
+All numbers of a battle stand side by side: `f[b]` (FLOAT_ROWS, U) float64 and `i[b]` (INT_ROWS, U) int64, one row a
+quantity, one column a unit. Compiled functions take these, the table `t`, and n = the number of agents, which fill
+the first slots: plain arrays, because a tuple of arrays costs an atomic reference count at every access. Positions
+are relative to the map's centre, so that a reflected battle is the exact negative.
 """
 
 # B battles, U units of both sides, K = 11 unit-type numbers (0 unused)

@@ -196,7 +196,7 @@ def _follow_order(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
 
 @inner
 def run_loop(f, i, t, n, land, ways, queued, loop, words, near):  # type: ignore[no-untyped-def]
-    """One game loop; returns how many slots stay in the update queue: the living and those with a missile in the air."""
+    """One game loop; returns how many slots stay in the queue: the living and those with a missile in the air."""
     _tick_clocks(f, i, t)
     kept = 0
     for k in range(queued):
@@ -220,7 +220,9 @@ def run_loop(f, i, t, n, land, ways, queued, loop, words, near):  # type: ignore
 
 @inner
 def give_order(f, i, t, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
-    """Put a living unit under an order. One it cannot follow is ignored, as in the game; the same attack goes on unbroken."""
+    """Put a living unit under an order. One it cannot follow is ignored, as in the game; the same attack goes on
+    unbroken.
+    """
     if f[HEALTH, u] <= 0.0:
         return
     if order in (ATTACK_UNIT, HEAL_UNIT):

@@ -1,11 +1,13 @@
 """Walking: toward a point, around walls and units, never through them.
 
-A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30, 60 and 90 degrees,
-first on the side away from what blocks it. A step must not bring two units of a plane nearer than their separation radii
-(or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
+A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30, 60 and 90
+degrees, first on the side away from what blocks it. A step must not bring two units of a plane nearer than their
+separation radii (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot
+pass.
 """
 
-# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents, land (3, 32, 32) passable cells, ways waypoints
+# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents, land (3, 32, 32) passable cells, ways
+# waypoints
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def can_stand(land, plane, x, y):  # type: ignore[no-untyped-def]
 
 @inner
 def _heading(ways, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
-    """The point to walk to now: the goal, or the next corner on the way around walls. `ways` is empty if there are none."""
+    """The point to walk to now: the goal, or the next corner on the way around walls (`ways` is empty without any)."""
     inside = -_HALF <= goal_x < _HALF and -_HALF <= goal_y < _HALF
     if ways.shape[1] == 0 or plane == _AIR or not inside:
         return goal_x, goal_y

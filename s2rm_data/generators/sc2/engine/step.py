@@ -32,7 +32,8 @@ from s2rm_data.generators.sc2.engine.motion import can_stand
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
 from s2rm_data.generators.sc2.units import GROUND, LOOPS_PER_STEP
 
-# SMAC (smac/env/starcraft2/starcraft2.py): how far a move goes, where its pathing is looked up, how far agents may shoot
+# SMAC (smac/env/starcraft2/starcraft2.py): how far a move goes, where its pathing is looked up, how far agents may
+# shoot
 MOVE_AMOUNT = 2.0
 SHOOT_RANGE = 6.0
 KILL_REWARD, WIN_REWARD, REWARD_SCALE = 10.0, 200.0, 20.0
@@ -61,10 +62,10 @@ def _obey(f, i, t, n, u, action):  # type: ignore[no-untyped-def]
 @inner
 def _side_stands(f, i, t, first, stop):  # type: ignore[no-untyped-def]
     """Whether a unit that can fight is left; healers alone have lost, as in SMAC."""
+    stands = False
     for u in range(first, stop):
-        if f[HEALTH, u] > 0.0 and t[i[KIND, u], IS_FIGHTER] > 0.0:
-            return True
-    return False
+        stands = stands or (f[HEALTH, u] > 0.0 and t[i[KIND, u], IS_FIGHTER] > 0.0)
+    return stands
 
 
 @inner
@@ -103,7 +104,7 @@ def _step_battle(f, i, t, n, land, ways, limits, counters, words, actions, near)
 
 @compiled
 def step_batch(f, i, t, n, land, ways, limits, counters, words, actions, reward, near):  # type: ignore[no-untyped-def]
-    """One step of every battle that is not over; the others stay as they are, with reward 0. `near` is scratch, (2 U,)."""
+    """One step of every battle that is not over; the others stay as they are. `near` is scratch space, (2 U,)."""
     for b in range(f.shape[0]):
         reward[b] = 0.0
         if counters[b, OUTCOME] == RUNNING:

@@ -1,0 +1,167 @@
+"""One battle to play with, step by step.
+
+    battle = Battle("3s5z", seed=7)
+    while not battle.done:
+        masks = battle.available_actions()                      # (N, A) bool
+        battle.step([int(mask.nonzero()[0][-1]) for mask in masks])
+    print(battle.outcome, battle.state)
+
+Actions are SMAC's numbers: 0 no-op (the dead), 1 stop, 2..5 move north, south, east, west, 6 + k attack enemy k (a
+medivac heals agent k). An action that is not available is an error that says who, what and what would be allowed.
+"""
+
+# U units of both sides (agents first), N agents, A actions
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import engine as kernel
+from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, Snapshot
+from s2rm_data.generators.sc2.units import UNIT_TYPES, UnitType
+from s2rm_data.seeding import sequence_seeds
+
+OUTCOMES = {
+    kernel.RUNNING: "running",
+    kernel.WIN: "win",
+    kernel.LOSS: "loss",
+    kernel.DRAW: "draw",
+    kernel.LIMIT: "limit",
+}
+ORDERS = {
+    kernel.IDLE: "idle",
+    kernel.MOVE: "move",
+    kernel.ATTACK_UNIT: "attack",
+    kernel.HEAL_UNIT: "heal",
+    kernel.ATTACK_MOVE: "attack_move",
+    kernel.HUNT: "hunt",
+}
+_ACTION_NAMES = ("no-op", "stop", "move north", "move south", "move east", "move west")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """One unit as it stands: `slot` is its place in all arrays; `target` a slot or None; points in map coordinates."""
+
+    slot: int
+    side: str  # "agents" or "enemies"
+    type: UnitType
+    position: tuple[float, float]
+    facing: tuple[float, float]
+    health: float
+    shield: float
+    energy: float
+    cooldown_loops: float
+    order: str
+    target: int | None
+
+    @property
+    def alive(self) -> bool:
+        return self.health > 0
+
+
+class Battle:
+    """Episode k of (scenario, seed) is always the same battle, given the same actions; `reset` starts the next."""
+
+    def __init__(self, scenario: str = "3s5z", seed: int = 0, *, mirror: bool = False, jitter: bool = True) -> None:
+        self.scenario = scenarios.parse(scenario)
+        self.seed = seed
+        self._mirror, self._jitter = mirror, jitter
+        self.episode = 0
+        self.reset(0)
+
+    def reset(self, episode: int | None = None) -> Snapshot:
+        """Start the next episode, or the one named."""
+        self.episode = self.episode + 1 if episode is None else episode
+        seeds = sequence_seeds(self.seed, f"sc2/{self.scenario.name}/battle", self.episode, self.episode + 1)
+        self.engine = kernel.Engine(self.scenario, seeds, mirror=self._mirror, jitter=self._jitter)
+        return self.snapshot
+
+    def step(self, actions: Sequence[int]) -> float:
+        """Play half a second with one action for each agent; returns SMAC's reward."""
+        if self.done:
+            raise UsageError(f"the battle is over ({self.outcome}); call reset() to start the next one")
+        self.engine.step(np.array([self._checked(actions)]))
+        return float(self.engine.reward[0])
+
+    def _checked(self, actions: Sequence[int]) -> list[int]:
+        if len(actions) != self.engine.agents:
+            raise UsageError(
+                f"{len(actions)} actions came for {self.engine.agents} agents; give one to each, {NO_OP} to the dead"
+            )
+        masks = self.available_actions()
+        for agent, action in enumerate(actions):
+            if isinstance(action, bool) or not isinstance(action, int | np.integer):
+                raise UsageError(
+                    f"agent {agent}: the action {action!r} is no whole number; {self._allowed(agent, masks)}"
+                )
+            if not 0 <= action < masks.shape[1] or not masks[agent, action]:
+                raise UsageError(
+                    f"agent {agent} ({self._unit(agent).type.name}) cannot "
+                    f"{self._action_name(agent, int(action))} now; {self._allowed(agent, masks)}"
+                )
+        return [int(action) for action in actions]
+
+    def _action_name(self, agent: int, action: int) -> str:
+        if 0 <= action < ATTACK:
+            return f"{_ACTION_NAMES[action]} ({action})"
+        heals = self._unit(agent).type.is_healer
+        whom, count = ("agent", self.engine.agents) if heals else ("enemy", self.scenario.enemy_count)
+        if ATTACK <= action < ATTACK + count:
+            return f"{'heal' if heals else 'attack'} {whom} {action - ATTACK} ({action})"
+        return f"do action {action}, which does not exist,"
+
+    def _allowed(self, agent: int, masks: NDArray[np.bool_]) -> str:
+        names = (self._action_name(agent, int(action)) for action in np.flatnonzero(masks[agent]))
+        return f"allowed are {', '.join(names)}"
+
+    def available_actions(self) -> NDArray[np.bool_]:
+        """(N, A) SMAC's availability masks."""
+        return self.engine.available()[0]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The battle as a batch of one, for policies and the renderer."""
+        return self.engine.snapshot()
+
+    @property
+    def state(self) -> list[Unit]:
+        """All units in slot order, the dead with health 0."""
+        return [self._unit(slot) for slot in range(self.engine.units)]
+
+    def _unit(self, slot: int) -> Unit:
+        now, orders, facing = self.engine.snapshot(), self.engine.orders(), self.engine.facing[0, slot]
+        x, y = now.position[0, slot]
+        target = int(orders.target[0, slot])
+        return Unit(
+            slot=slot,
+            side="agents" if slot < self.engine.agents else "enemies",
+            type=UNIT_TYPES[int(self.engine.unit_type[slot])],
+            position=(float(x), float(y)),
+            facing=(float(facing[0]), float(facing[1])),
+            health=float(now.health[0, slot]),
+            shield=float(now.shield[0, slot]),
+            energy=float(now.energy[0, slot]),
+            cooldown_loops=float(now.cooldown_loops[0, slot]),
+            order=ORDERS[int(orders.kind[0, slot])],
+            target=target if target >= 0 else None,
+        )
+
+    @property
+    def done(self) -> bool:
+        return bool(self.engine.done[0])
+
+    @property
+    def outcome(self) -> str:
+        """running, win, loss, draw (both armies dead at once) or limit (no steps left)."""
+        return OUTCOMES[int(self.engine.outcome[0])]
+
+    @property
+    def steps(self) -> int:
+        return int(self.engine.step_count[0])
