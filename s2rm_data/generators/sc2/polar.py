@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numba as nb
@@ -125,7 +126,7 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
     rho = radius / radial
     for unit in range(position.shape[1]):
         dx, dy = position[frame, unit, 0] - x, position[frame, unit, 1] - y
-        if hecs[frame, unit, 0] <= 0.0 or dx * dx + dy * dy >= radius * radius:
+        if not (hecs[frame, unit, 0] > 0.0 and dx * dx + dy * dy < radius * radius):
             continue
         in_view += 1
         i, j = _cell(dx, dy, rho, radial, edges)
@@ -145,20 +146,32 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
 
 
 @nb.njit(cache=True, nogil=True)
-def _draw_terrain(x, y, points, terrain, height):  # type: ignore[no-untyped-def]
-    """Height of the map cell under each of the image's points; 0 outside of the map."""
-    for i in range(points.shape[0]):
-        for j in range(points.shape[1]):
-            u, v = math.floor(x + points[i, j, 0]), math.floor(y + points[i, j, 1])
-            if 0 <= u < terrain.shape[0] and 0 <= v < terrain.shape[1]:
-                height[i, j] = terrain[u, v]
+def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untyped-def]
+    """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`.
+
+    All coordinates are positive, so that cutting off the fraction is the floor.
+    """
+    flat, columns = terrain.ravel(), np.int32(terrain.shape[1])
+    for cell in range(height.size):
+        height[cell] = flat[np.uint32(np.int32(x + east[cell]) * columns + np.int32(y + north[cell]))]
 
 
 @nb.njit(cache=True, nogil=True)
-def _render_frames(length, position, hecs, unit_type, action, terrain, radius, edges, points, out):  # type: ignore[no-untyped-def]
-    """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode."""
+def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
+    """Whether a living agent sees the same terrain as in the frame before."""
+    now, before = position[frame, agent], position[frame - 1, agent]
+    return hecs[frame - 1, agent, 0] > 0.0 and now[0] == before[0] and now[1] == before[1]
+
+
+@nb.njit(cache=True, nogil=True)
+def _render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out):  # type: ignore[no-untyped-def]
+    """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
+
+    terrain has `margin` cells of height 0 around the map, enough for the field of view of an agent at its edge.
+    """
     categories, images, height, in_view, lost = out
     owner = np.empty(points.shape[:2])
+    east, north = points[:, :, 0].copy().ravel(), points[:, :, 1].copy().ravel()
     steps = action.shape[0] // length.shape[0]
     for frame in range(action.shape[0]):
         if frame % steps >= length[frame // steps]:
@@ -172,8 +185,11 @@ def _render_frames(length, position, hecs, unit_type, action, terrain, radius, e
             )
             in_view[frame // steps] += seen
             lost[frame // steps] += gone
-            x, y = np.float64(position[frame, agent, 0]), np.float64(position[frame, agent, 1])
-            _draw_terrain(x, y, points, terrain, height[frame, agent])
+            x, y = margin + np.float64(position[frame, agent, 0]), margin + np.float64(position[frame, agent, 1])
+            if frame % steps > 0 and _stands_still(position, hecs, frame, agent):
+                height[frame, agent] = height[frame - 1, agent]
+            else:
+                _draw_terrain(x, y, east, north, terrain, height[frame, agent])
 
 
 def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
@@ -181,6 +197,23 @@ def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
     names = ("unit_health", "unit_energy", "unit_cooldown", "unit_shield")
     stats = [states[name] / np.float32(divisor) for name, divisor in zip(names, HECS_DIVISORS, strict=True)]
     return np.stack(stats, axis=-1).astype(np.float32)
+
+
+@lru_cache(maxsize=8)
+def _tables(grid: PolarGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return grid.edges(), grid.points()
+
+
+def _check_on_map(states: Mapping[str, NDArray[Any]], terrain: NDArray[np.uint8]) -> None:
+    """The compiled code looks up the terrain without asking."""
+    inside = (states["unit_position"] >= 0) & (states["unit_position"] <= np.array(terrain.shape, np.float32))
+    outside = (states["unit_health"] > 0) & ~inside.all(axis=-1)
+    if outside.any():
+        where = states["unit_position"][outside][0]
+        raise UsageError(
+            f"a unit stands at {where.tolist()}, outside of the map of {terrain.shape} cells; "
+            "render states with the terrain of their own scenario"
+        )
 
 
 def render(
@@ -196,9 +229,12 @@ def render(
     """
     B, T, N = states["action"].shape
     U = states["unit_type"].shape[1]
+    _check_on_map(states, terrain)
+    margin = math.ceil(grid.radius) + 1
+    edges, points = _tables(grid)
     shape = (B * T, N, grid.radial, grid.angular)
     categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
-    height = np.zeros(shape, np.uint8)
+    height = np.zeros((B * T, N, grid.radial * grid.angular), np.uint8)
     in_view, lost = np.zeros(B, np.int32), np.zeros(B, np.int32)
     _render_frames(
         np.ascontiguousarray(states["length"], dtype=np.int64),
@@ -206,12 +242,13 @@ def render(
         hecs_of(states).reshape(B * T, U, 4),
         np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
         np.ascontiguousarray(states["action"], dtype=np.int16).reshape(B * T, N),
-        np.ascontiguousarray(terrain, dtype=np.uint8),
+        np.pad(np.ascontiguousarray(terrain, dtype=np.uint8), margin),
+        margin,
         float(grid.radius),
-        grid.edges(),
-        grid.points(),
+        edges,
+        points,
         (categories, hecs, height, in_view, lost),
     )
-    images = {"categories": categories, "hecs": hecs, "height": height}
+    images = {"categories": categories, "hecs": hecs, "height": height.reshape(shape)}
     batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}
     return {**batched, "units_in_view": in_view, "units_lost": lost}

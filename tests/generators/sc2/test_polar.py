@@ -242,3 +242,9 @@ def test_height_is_that_of_the_map_cell_under_the_point_and_0_outside() -> None:
 def test_a_grid_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         PolarGrid(**{"radial": 16, "angular": 32, "radius": 9.0, **wrong})
+
+
+def test_states_of_another_map_are_refused() -> None:
+    for place in ((40.0, 16.0), (16.0, -1.0), (math.nan, 16.0)):
+        with pytest.raises(UsageError, match="outside of the map"):
+            render(battle([(16, 16)], [place]), grid=GRID, terrain=FLAT)
