@@ -1,1 +1,37 @@
+"""Batches for training and evaluation, from a store: windows of sequences held in memory, cut on the model's device.
 
+source = open_source(Store("data.zarr"), "bballs", "train", steps=20)
+batches = TrainingBatches(source, batch_size=32, seed=0)
+batch = batches.batch(epoch=3, step=17)          # a pure function of (seed, epoch, step)
+for batch in Prefetcher(source, batches.requests_from(3, 17)): ...
+
+test = open_source(store, "bballs", "test_3")
+for batch in FixedBatches(test, batch_size=50, drop=0.8): ...
+"""
+
+from __future__ import annotations
+
+from s2rm_data.errors import missing_component
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError:
+    raise missing_component("torch", "train", "loading batches") from None
+
+from s2rm_data.loading.balls import BallSource
+from s2rm_data.loading.battles import BattleSource
+from s2rm_data.loading.groups import Source, groups_of, open_source, tasks_of
+from s2rm_data.loading.order import FixedBatches, TrainingBatches
+from s2rm_data.loading.prefetch import Prefetcher
+
+__all__ = [
+    "BallSource",
+    "BattleSource",
+    "FixedBatches",
+    "Prefetcher",
+    "Source",
+    "TrainingBatches",
+    "groups_of",
+    "open_source",
+    "tasks_of",
+]
