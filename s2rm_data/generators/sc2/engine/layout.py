@@ -61,6 +61,7 @@ from s2rm_data.generators.sc2.units import (
     PENDING_TARGET,
     SCAN_WAIT,  # loops until a chasing unit looks for a better target
     BEND,  # side (+1 left, -1 right) on which it walks around what is in the way, 0 = nothing is
+    STRAIGHT,  # loops it has walked straight on since it last bent
     MOVED_LOOP,  # last loop it moved in
     HEALED_LOOP,  # last loop it healed in
     FUSE,  # 1 = a baneling about to blow up
@@ -68,7 +69,7 @@ from s2rm_data.generators.sc2.units import (
     KIND,  # unit type, never changes
     PASSIVE,  # 1 = attacks only when ordered to
     INT_ROWS,
-) = range(13)
+) = range(14)
 
 # orders a unit can be under
 IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)

@@ -30,6 +30,7 @@ from s2rm_data.generators.sc2.engine.layout import (
     PACE,
     PLANE,
     SPEED,
+    STRAIGHT,
     X,
     Y,
 )
@@ -37,7 +38,15 @@ from s2rm_data.generators.sc2.maps import SIZE
 
 _HALF = SIZE / 2
 _AIR = 2
-_TURNS = ((0.8660254037844386, 0.5), (0.5, 0.8660254037844386), (0.0, 1.0))  # cosine and sine of 30, 60, 90 degrees
+# cosine and sine of 30, 60, 90, 120, 150 degrees
+_TURNS = (
+    (0.8660254037844386, 0.5),
+    (0.5, 0.8660254037844386),
+    (0.0, 1.0),
+    (-0.5, 0.8660254037844386),
+    (-0.8660254037844386, 0.5),
+)
+_FORGET_LOOPS = 8  # after so many loops straight on, the side on which it went around is forgotten
 _SLACK = 1e-9
 # No two separation radii and no step add up to more: spine crawler 0.875, stalker 0.625, zergling 0.185 a loop.
 _FARTHEST_SQ = 1.75 * 1.75
@@ -159,7 +168,7 @@ def _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, s
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = f[X, u], f[Y, u], int(t[i[KIND, u], PLANE])
     side = _bend(f, i, u, v, ahead_x, ahead_y, words)
-    turns = 3 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
+    turns = 5 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
     for _ in range(2):
         for k in range(turns):
             cosine, sine = _TURNS[k]
@@ -167,7 +176,7 @@ def _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, s
             turned_x, turned_y = ahead_x * cosine - ahead_y * sine, ahead_x * sine + ahead_y * cosine
             new_x, new_y = x + step * turned_x, y + step * turned_y
             if can_stand(land, plane, new_x, new_y) and _blocker(f, i, t, u, new_x, new_y, near, 0, stop) < 0:
-                i[BEND, u] = side
+                i[BEND, u], i[STRAIGHT, u] = side, 0
                 _go(f, i, u, new_x, new_y, turned_x, turned_y, loop)
                 return
         side = -side
@@ -200,7 +209,9 @@ def advance(f, i, t, n, land, ways, u, goal_x, goal_y, loop, words, near):  # ty
         elif _goes_along(f, i, t, u, v, ahead_x, ahead_y, loop):
             return  # the one ahead is about to make room
     if v < 0 and can_stand(land, plane, new_x, new_y):
-        i[BEND, u] = 0
+        i[STRAIGHT, u] += 1
+        if i[STRAIGHT, u] > _FORGET_LOOPS:
+            i[BEND, u] = 0
         _go(f, i, u, new_x, new_y, ahead_x, ahead_y, loop)
     else:
         _go_around(f, i, t, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
