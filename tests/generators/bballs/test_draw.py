@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from s2rm_data.generators.bballs import draw
+
+
+def test_a_crop_is_zero_outside_the_arena() -> None:
+    frame = np.ones((48, 48), dtype=np.uint8)
+    corner = draw.crop(frame, np.array([0, 0]))
+    assert corner.shape == (11, 11)
+    assert corner.sum() == 36
+    assert corner[5:, 5:].all()
+
+
+def test_a_crop_has_its_pixel_in_the_middle() -> None:
+    frame = np.zeros((48, 48), dtype=np.uint8)
+    frame[20, 7] = 1  # row 20, column 7: x = 7, y = 20
+    assert draw.crop(frame, np.array([7, 20]))[5, 5] == 1
+
+
+def test_positions_are_pixels_of_the_arena() -> None:
+    positions = draw.sample_positions(np.random.default_rng(0), 200, 48)
+    assert positions.shape == (200, 10, 2)
+    assert (positions.min(), positions.max()) == (0, 47)
+
+
+@pytest.mark.parametrize("crops", [True, False])
+def test_what_a_crop_shows_is_bright_and_the_rest_is_dim(crops: bool) -> None:
+    sequence = np.ones((1, 48, 48), dtype=np.uint8)
+    (picture,) = draw.frames(sequence, np.array([[[24, 24]]]), scale=4, crops=crops)
+    pixels = np.asarray(picture)
+    assert (pixels[24 * 4 + 2, 24 * 4 + 2] == 255).all()
+    assert (pixels[2, 2] < 100).all()
+
+
+def test_a_contact_sheet_has_a_row_a_sequence() -> None:
+    sequences = [np.zeros((20, 48, 48), dtype=np.uint8)] * 3
+    positions = [draw.sample_positions(np.random.default_rng(i), 20, 48) for i in range(3)]
+    sheet = draw.contact_sheet(sequences, positions, ["#0", "#1", "#2"], columns=4, scale=2)
+    assert sheet.height == 22 + 3 * 102
+    assert sheet.width > 4 * 102
