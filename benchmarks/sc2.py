@@ -1,6 +1,8 @@
 """Speed of the StarCraft II data set, stage by stage, in environment steps per CPU-second of one core.
 
     python benchmarks/sc2.py [--scenario 3s5z] [--policy smac] [--episodes 400] [--batch 200]
+    python benchmarks/sc2.py --policies       # win rates and episode lengths on the paper's scenarios, as a table
+    python benchmarks/sc2.py --resolutions    # units lost and bytes per episode at several sizes of the images
 
 Stages: `engine` plays the steps; `sight` is what it tells (snapshot, masks, orders); `policy` chooses actions; `record`
 keeps what was seen and done; `render` draws the polar images, one episode at a time as generation does. Compilation is
@@ -16,13 +18,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import zstandard
 
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2 import team as team_module
-from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
 from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.polar import render
-from s2rm_data.generators.sc2.rollout import Record, rollout
+from s2rm_data.generators.sc2.polar import PolarGrid, render
+from s2rm_data.generators.sc2.policies import POLICIES
+from s2rm_data.generators.sc2.rollout import OUTCOMES, Record, rollout
+from s2rm_data.generators.sc2.source import play as roll_out
 from s2rm_data.generators.sc2.source import terrain_height
 from s2rm_data.seeding import sequence_seeds
 
@@ -79,13 +84,53 @@ def run(config: Sc2Config, episodes: int, batch: int, clock: Clock) -> int:
     return steps
 
 
+def print_policies(episodes: int) -> None:
+    """Win rate in percent, its standard error, and the mean length in steps, played to SMAC's limit of the map."""
+    names = PAPER_TRAINING + PAPER_TEST
+    print("| policy | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
+    for policy in POLICIES.names():
+        cells = []
+        for name in names:
+            config = Sc2Config(scenario=name, policy=policy, steps=scenarios.parse(name).limit_steps)
+            record = roll_out(config, sequence_seeds(0, "benchmark", 0, episodes))
+            won = float((record["outcome"] == OUTCOMES.index("win")).mean())
+            error = (won * (1 - won) / episodes) ** 0.5
+            cells.append(f"{100 * won:.0f} ± {100 * error:.0f} %, {record['length'].mean():.1f}")
+        print(f"| {policy} | " + " | ".join(cells) + " |")
+
+
+def print_resolutions(episodes: int) -> None:
+    """Share of units in view that lost their cell to another, and compressed bytes of the images per episode."""
+    names = PAPER_TRAINING + PAPER_TEST
+    records = {name: roll_out(Sc2Config(scenario=name), sequence_seeds(0, "benchmark", 0, episodes)) for name in names}
+    compress = zstandard.ZstdCompressor(level=1).compress
+    print("| I x J | " + " | ".join(names) + " | kB per episode of 3s5z |\n|---|" + "---|" * (len(names) + 1))
+    for radial, angular in ((12, 32), (16, 32), (18, 36), (16, 48), (16, 64), (24, 48), (32, 64)):
+        grid, cells, nbytes = PolarGrid(radial=radial, angular=angular, radius=9.0), [], 0
+        for name, record in records.items():
+            seen = lost = 0
+            for row in range(episodes):
+                one = {key: values[row : row + 1] for key, values in record.items()}
+                images = render(one, grid=grid, terrain=terrain_height(name))
+                seen, lost = seen + images["units_in_view"][0], lost + images["units_lost"][0]
+                if name == "3s5z":
+                    nbytes += sum(len(compress(images[key].tobytes())) for key in ("categories", "hecs", "height"))
+            cells.append(f"{100 * lost / seen:.2f} %")
+        print(f"| {radial} x {angular} | " + " | ".join(cells) + f" | {nbytes / episodes / 1000:.1f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--scenario", default="3s5z")
     parser.add_argument("--policy", default="smac")
     parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--batch", type=int, default=200)
+    parser.add_argument("--policies", action="store_true")
+    parser.add_argument("--resolutions", action="store_true")
     options = parser.parse_args()
+    if options.policies or options.resolutions:
+        (print_policies if options.policies else print_resolutions)(options.episodes)
+        return
     config = Sc2Config(scenario=options.scenario, policy=options.policy)
     start = time.perf_counter()
     run(config, 2, 2, Clock())
