@@ -176,7 +176,10 @@ def test_smac_sticks_to_its_enemy_until_it_dies_and_free_form_attacks_at_any_dis
 def test_focus_attacks_the_weakest_in_reach_not_the_nearest() -> None:
     view = snapshot([(STALKER, 10, 16)], [(ZEALOT, 12, 16), (ZEALOT, 15, 16), (ZEALOT, 17, 16)])
     view.health[0, 2:] = [30, 5]
-    assert ask("focus", view) == [ATTACK + 1]
+    assert ask("focus", view) == [ATTACK + 1]  # the third is weaker still, but out of reach
+    view = snapshot([(ZEALOT, 10, 16)], [(ZEALOT, 11, 16), (ZEALOT, 14, 16)])
+    view.health[0, 2] = 5
+    assert ask("focus", view) == [ATTACK]  # a zealot reaches the first only
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Focus fire: everybody shoots the weakest enemy in reach, the one with the fewest hit points and shields left."""
+"""Focus fire: everybody hits the weakest enemy its weapon reaches, the one with the fewest hit points and shields left.
+
+A unit that reaches nobody goes for the nearest, so that zealots do not run past those who hit them.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,25 @@ from s2rm_data.generators.sc2.policies._moves import (
 from s2rm_data.generators.sc2.policies._policy import Policy
 from s2rm_data.generators.sc2.policies._view import DISTANCE2, FRIEND, HEALTH, INDEX, SHIELD, TYPE, compiled
 from s2rm_data.generators.sc2.snapshot import ATTACK
+from s2rm_data.generators.sc2.units import UNIT_TYPES, reach
+
+_MARGIN = 0.5  # Assumption: an enemy half a unit out of reach is as good as in reach
+# Squared reach of weapon [own type, enemy type], by unit type number; row and column 0 are nothing.
+_REACH2 = np.zeros((len(UNIT_TYPES) + 1, len(UNIT_TYPES) + 1))
+for _own, _unit in UNIT_TYPES.items():
+    for _enemy, _target in UNIT_TYPES.items():
+        _REACH2[_own, _enemy] = (reach(_unit, _target) + _MARGIN) ** 2
 
 
 @nb.njit("int64(float64[:, ::1], boolean[::1])", cache=True, nogil=True)
 def weakest_in_reach(units, available):  # type: ignore[no-untyped-def]
-    """Row with the least health + shield of the enemies the mask allows; of equals the nearer, then the lower slot."""
+    """Row with the least health + shield of the enemies in reach; of equals the nearer, then the lower slot."""
     best, least = NOBODY, 0.0
     for row in range(1, units.shape[0]):
         if units[row, FRIEND] == 1.0 or not can_hit(units[0, TYPE], units[row, TYPE]):
             continue
-        if not available[ATTACK + np.int64(units[row, INDEX])]:
+        far = units[row, DISTANCE2] > _REACH2[np.int64(units[0, TYPE]), np.int64(units[row, TYPE])]
+        if far or not available[ATTACK + np.int64(units[row, INDEX])]:
             continue
         left = units[row, HEALTH] + units[row, SHIELD]
         nearer = best != NOBODY and left == least and units[row, DISTANCE2] < units[best, DISTANCE2]
