@@ -7,7 +7,7 @@ equation, loops over the modules in Python, decodes the queries; positions are c
 by transposed convolutions. It shares the model's parameters, and its loss and all gradients are asserted equal to
 the model's before anything is timed.
 
-- step: forward, loss and backward of one batch, best of several (ms).
+- step: forward, loss and backward of one batch, least CPU time of several (ms).
 - encoder, recurrence, decoder: the same, of that part alone, as shares of their sum.
 - x step, x recurrence: the plain reference's time over the model's.
 - kernels: operators that compute (views, allocations and wrappers left out) per time step, forward and backward,
@@ -83,21 +83,21 @@ def plain_grow(layer: Grow, x: Tensor) -> Tensor:
 
 
 def plain_encoder(encoder: ConvEncoder, x: Tensor, s: Tensor) -> Tensor:
-    x = plain_conv(encoder.conv2, plain_conv(encoder.conv1, x).relu())
-    y = plain_conv(encoder.conv3, x.relu(), encoder.position, s)
-    x = x + plain_conv(encoder.conv4, y.relu())
-    x = plain_conv(encoder.conv5, x.relu())
-    x = x + plain_conv(encoder.conv6, x.relu())
-    return encoder.linear(x.relu().permute(0, 2, 3, 1).flatten(1))
+    x = plain_conv(encoder.conv2, plain_conv(encoder.conv1, x).relu()).relu()
+    y = plain_conv(encoder.conv3, x, encoder.position, s).relu()
+    x = (x + plain_conv(encoder.conv4, y)).relu()
+    x = plain_conv(encoder.conv5, x).relu()
+    x = (x + plain_conv(encoder.conv6, x)).relu()
+    return encoder.linear(x.permute(0, 2, 3, 1).flatten(1))
 
 
 def plain_decoder(decoder: ConvDecoder, hidden: Tensor, s: Tensor) -> Tensor:
     x = decoder.linear1(hidden).relu().view(-1, *decoder.base, decoder.wide).permute(0, 3, 1, 2)
     x = plain_conv(decoder.conv2, x, decoder.position, s).relu()
-    x = x + plain_conv(decoder.conv3, x)
-    x = plain_grow(decoder.grow4, x.relu())
-    x = x + plain_conv(decoder.conv6, plain_conv(decoder.conv5, x.relu()).relu())
-    return plain_grow(decoder.grow7, x.relu())[..., : decoder.image_size[0], : decoder.image_size[1]]
+    x = (x + plain_conv(decoder.conv3, x)).relu()
+    x = plain_grow(decoder.grow4, x).relu()
+    x = (x + plain_conv(decoder.conv6, plain_conv(decoder.conv5, x).relu())).relu()
+    return plain_grow(decoder.grow7, x)[..., : decoder.image_size[0], : decoder.image_size[1]]
 
 
 def plain_gate(gate: Any, attended: Tensor, local: Tensor) -> Tensor:
@@ -239,13 +239,15 @@ def assert_equal(model: WorldModel, batch: Batch) -> float:
     return worst
 
 
-def best_ms(function: Callable[[], Any], repeats: int) -> float:
-    times = []
+def best_ms(repeats: int, **functions: Callable[[], Any]) -> dict[str, float]:
+    """Least CPU time of each, taking turns so that a busy machine favours none; the first round warms up."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats + 1):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return 1e3 * min(times[1:])
+        for name, function in functions.items():
+            start = time.process_time()
+            function()
+            times[name].append(time.process_time() - start)
+    return {name: 1e3 * min(taken[1:]) for name, taken in times.items()}
 
 
 def train(loss: Callable[[], Tensor]) -> Callable[[], None]:
@@ -256,7 +258,6 @@ def parts(model: Any, batch: Batch, repeats: int) -> dict[str, float]:
     """Milliseconds of encoder, recurrence and decoder, and of the reference's recurrence, forward and backward."""
     s = model.embedding(batch.view_position)
     e = model.encode_views(batch.views, s).detach().requires_grad_()
-    state = model.initial_state(len(s))
 
     def recur() -> Tensor:
         return model.unroll(model.prepare(e, s, batch.view_mask), model.initial_state(len(s)))[0]
@@ -269,17 +270,15 @@ def parts(model: Any, batch: Batch, repeats: int) -> dict[str, float]:
             states.append(model.hidden(state))
         return torch.stack(states, 1)
 
-    del state
     hidden = recur().detach().requires_grad_()
     torch.testing.assert_close(plain_recur(), hidden, rtol=1e-4, atol=1e-5)
-    return {
-        "encoder": best_ms(train(lambda: model.encode_views(batch.views, s).sum()), repeats),
-        "recurrence": best_ms(train(lambda: recur().sum()), repeats),
-        "decoder": best_ms(
-            train(lambda: model.loss(model.decode_hidden(hidden, batch.query_position), batch)), repeats
-        ),
-        "plain recurrence": best_ms(train(lambda: plain_recur().sum()), repeats),
-    }
+    return best_ms(
+        repeats,
+        encoder=train(lambda: model.encode_views(batch.views, s).sum()),
+        decoder=train(lambda: model.loss(model.decode_hidden(hidden, batch.query_position), batch)),
+        recurrence=train(lambda: recur().sum()),
+        plain_recurrence=train(lambda: plain_recur().sum()),
+    )
 
 
 # Operators that launch nothing, and those that only call others that are counted themselves.
@@ -327,8 +326,11 @@ def measure(name: str, task: str, *, quick: bool) -> dict[str, Any]:
     difference = assert_equal(model, small)
     repeats = 1 if quick else 3
     row: dict[str, Any] = collections.OrderedDict(model=name, task=task, parameters=model.parameter_count())
-    row["step"] = best_ms(train(lambda: model.loss(model(batch), batch)), repeats)
-    row["plain"] = best_ms(train(lambda: plain_loss(model, batch)), repeats)
+    row |= best_ms(
+        repeats,
+        step=train(lambda: model.loss(model(batch), batch)),
+        plain=train(lambda: plain_loss(model, batch)),
+    )
     row |= parts(model, batch, repeats)
     row["kernels"] = kernels_per_step(name, task)
     row["difference"] = difference
@@ -341,7 +343,7 @@ HEADER = "model  task    parameters   step ms  encoder recurrence decoder  x ste
 def line(row: dict[str, Any]) -> str:
     total = sum(row[part] for part in ("encoder", "recurrence", "decoder"))
     share = {part: 100 * row[part] / total for part in ("encoder", "recurrence", "decoder")}
-    ratio = row["plain recurrence"] / row["recurrence"]
+    ratio = row["plain_recurrence"] / row["recurrence"]
     return (
         f"{row['model']:6} {row['task']:7} {row['parameters']:>10,} {row['step']:>9.0f} {share['encoder']:>7.0f}% "
         f"{share['recurrence']:>9.0f}% {share['decoder']:>6.0f}% {row['plain'] / row['step']:>7.2f} {ratio:>13.2f} "

@@ -14,6 +14,7 @@ def spherical_kernel(p: Tensor, s: Tensor, *, bandwidth: float, truncation: floa
     gradient is that of the untruncated kernel.
     """
     with torch.autocast(p.device.type, enabled=False):  # a half-precision p.s would move the border by whole pixels
-        cosine = p.float() @ s.float().transpose(-1, -2)
+        dtype = torch.promote_types(p.dtype, torch.float32)
+        cosine = p.to(dtype) @ s.to(dtype).transpose(-1, -2)
         full = torch.exp(-2.0 * bandwidth * (1.0 - cosine))
         return full - torch.where(cosine < truncation, full, 0.0).detach()

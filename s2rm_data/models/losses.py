@@ -26,18 +26,23 @@ def loss_terms(prediction: Prediction, targets: Targets, mask: Tensor) -> dict[s
     return {
         "friendly": _masked_mean(_bce(prediction.friendly, friendly), mask),
         "unit_type": _masked_mean(_cross_entropy(prediction.unit_type, unit_type), mask),
-        "hecs": _masked_mean((prediction.hecs.float() - hecs.float()).square(), mask),
+        "hecs": _masked_mean((_full(prediction.hecs) - hecs).square(), mask),
     }
 
 
+def _full(x: Tensor) -> Tensor:
+    """Half precision widened; a log-sum over ten classes and thousands of cells loses too much in it."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def _bce(logits: Tensor, target: Tensor) -> Tensor:
-    logits = logits.float()
+    logits = _full(logits)
     return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
 
 
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """(..., 10, I, J) logits, (..., I, J) classes -> (..., I, J)."""
-    nll = F.cross_entropy(logits.float().flatten(0, -4), target.long().flatten(0, -3), reduction="none")
+    nll = F.cross_entropy(_full(logits).flatten(0, -4), target.long().flatten(0, -3), reduction="none")
     return nll.view(target.shape)
 
 

@@ -60,14 +60,14 @@ class ConvEncoder(nn.Module):
 
     def _encode(self, views: Tensor, s: Tensor | None) -> Tensor:
         x = views.to(self.conv1.weight.dtype).contiguous(memory_format=torch.channels_last)
-        x = self.conv2(self.conv1(x).relu())
-        y = self.conv3(x.relu())
+        x = self.conv2(self.conv1(x).relu_()).relu_()
+        y = self.conv3(x)
         if self.position is not None and s is not None:
-            y = y + self.position(s)
-        x = x + self.conv4(y.relu())
-        x = self.conv5(x.relu())
-        x = x + self.conv6(x.relu())
-        return self.linear(x.relu().permute(0, 2, 3, 1).flatten(1))
+            y = self.position(y, s)
+        x = (x + self.conv4(y.relu_())).relu_()
+        x = self.conv5(x).relu_()
+        x = (x + self.conv6(x)).relu_()
+        return self.linear(x.permute(0, 2, 3, 1).flatten(1))
 
 
 class ConvDecoder(nn.Module):
@@ -112,9 +112,9 @@ class ConvDecoder(nn.Module):
 
     def _draw(self, x: Tensor, s: Tensor | None) -> Tensor:
         if self.position is not None and s is not None:
-            x = x + self.position(s)
+            x = self.position(x, s)
         x = x.relu()
-        x = x + self.conv3(x)
-        x = self.grow4(x.relu())
-        x = x + self.conv6(self.conv5(x.relu()).relu())
-        return self.grow7(x.relu())[..., : self.image_size[0], : self.image_size[1]]
+        x = (x + self.conv3(x)).relu_()
+        x = self.grow4(x).relu_()
+        x = (x + self.conv6(self.conv5(x).relu_())).relu_()
+        return self.grow7(x)[..., : self.image_size[0], : self.image_size[1]]

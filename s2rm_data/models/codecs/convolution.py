@@ -54,14 +54,18 @@ class PositionMap(nn.Module):
         # Assumption: the width of this start, small beside the features' own weights.
         self.weight = nn.Parameter(torch.randn(channels_out, position_size, 3, 3) * (9 * position_size) ** -0.5)
 
-    def forward(self, s: Tensor) -> Tensor:
-        """(N, d) -> (N, C, H, W), channels last in memory."""
+    def forward(self, x: Tensor, s: Tensor) -> Tensor:
+        """x (N, C, H, W), the convolution of the features, plus the part of s (N, d); channels last in memory."""
+        flat = x.permute(0, 2, 3, 1).flatten(1)
+        return torch.addmm(flat, s, self.matrix()).view(-1, *self.image_size, x.shape[1]).permute(0, 3, 1, 2)
+
+    def matrix(self) -> Tensor:
+        """(d, H * W * C)."""
         channels, d = self.weight.shape[:2]
         ones = self.weight.new_ones(1, 1, *self.image_size)
         ones = pad_angle(ones) if self.polar else ones
         taps = F.conv2d(ones, self.weight.view(channels * d, 1, 3, 3), padding=(1, 0 if self.polar else 1))
-        matrix = taps.view(channels, d, -1).permute(1, 2, 0).reshape(d, -1) * d**0.5
-        return (s @ matrix).view(-1, *self.image_size, channels).permute(0, 3, 1, 2)
+        return taps.view(channels, d, -1).permute(1, 2, 0).reshape(d, -1) * d**0.5
 
 
 class Grow(nn.Module):
