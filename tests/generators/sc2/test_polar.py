@@ -1,5 +1,6 @@
 """Polar images: against a plain oracle, and the rules the module's docstring states."""
 
+import hashlib
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ from s2rm_data.generators.sc2 import polar
 from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NORTH, SOUTH, STOP, WEST
 from s2rm_data.generators.sc2.units import NUMBER_OF
+from s2rm_data.seeding import sequence_seeds
 
 MARINE, MEDIVAC, STALKER, ZEALOT = (NUMBER_OF[name] for name in ("marine", "medivac", "stalker", "zealot"))
 
@@ -248,3 +250,32 @@ def test_states_of_another_map_are_refused() -> None:
     for place in ((40.0, 16.0), (16.0, -1.0), (math.nan, 16.0)):
         with pytest.raises(UsageError, match="outside of the map"):
             render(battle([(16, 16)], [place]), grid=GRID, terrain=FLAT)
+
+
+def states_of_words() -> States:
+    """States made of counter-based random words and exact fractions: the same on every machine."""
+    words = sequence_seeds(1, "golden", 0, 2 * 5 * 12 * 6).reshape(2, 5, 12, 6)
+    return {
+        "unit_type": (words[:, 0, :, 0] % 10 + 1).astype(np.uint8),
+        "unit_position": ((words[..., 1:3] >> np.uint64(20)) % 4096 / 256 + 8).astype(np.float32),
+        "unit_health": ((words[..., 3] % 5 > 0) * ((words[..., 3] >> np.uint64(20)) % 800 + 1) / 8).astype(np.float32),
+        "unit_energy": ((words[..., 4] >> np.uint64(20)) % 800 / 4).astype(np.float32),
+        "unit_cooldown": ((words[..., 4] >> np.uint64(40)) % 320 / 16).astype(np.float32),
+        "unit_shield": ((words[..., 5] >> np.uint64(20)) % 800 / 8).astype(np.float32),
+        "action": (words[:, :, :5, 5] % 12 + 1).astype(np.int16),
+        "length": np.array([5, 3]),
+    }
+
+
+GOLDEN_IN_VIEW = [97, 71]
+GOLDEN_DIGEST = "b0b252b8c9d16bec751b4567fc67c9e6ca1b53fb4c09dc459f379def4ee2b3cc"
+
+
+def test_golden_digest_of_the_images() -> None:
+    terrain = (np.arange(1024).reshape(32, 32) * 7 % 256).astype(np.uint8)
+    images = render(states_of_words(), grid=PolarGrid(radial=16, angular=48, radius=9.0), terrain=terrain)
+    total = hashlib.sha256()
+    for name in ("categories", "hecs", "height", "units_in_view", "units_lost"):
+        total.update(images[name].astype(images[name].dtype.newbyteorder("<")).tobytes())
+    assert images["units_in_view"].tolist() == GOLDEN_IN_VIEW
+    assert total.hexdigest() == GOLDEN_DIGEST
