@@ -1,0 +1,69 @@
+"""Pictures of a battle: right size, wedges where the units are, errors that name what is there."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.draw import Episode, frames, wedge_corners
+from s2rm_data.generators.sc2.polar import UNIT_TYPE
+from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
+
+pytest.importorskip("matplotlib")
+OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
+
+
+@cache
+def episode() -> Episode:
+    source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="focus"), seed=0, split="train", count=1)
+    return {name: values[0] for name, values in source.produce(0, 1).items()}
+
+
+def test_a_picture_is_drawn_for_every_step_asked_for_and_they_differ() -> None:
+    first, later = frames(episode(), agent=0, steps=[0, 15], **OPTIONS)
+    assert first.dtype == np.uint8 and first.ndim == 3 and first.shape[2] == 3
+    assert first.shape == later.shape and not np.array_equal(first, later)
+
+
+def test_drawing_a_step_again_gives_the_same_picture() -> None:
+    once, other, again = frames(episode(), agent=1, steps=[4, 12, 4], **OPTIONS)
+    assert np.array_equal(once, again) and not np.array_equal(once, other)
+
+
+def friendly_pixels(picture: NDArray[np.uint8]) -> int:
+    """Pixels of the friends' colour in the right half, where the polar images are."""
+    right = picture[:, picture.shape[1] // 2 :]
+    return int((right == (0x2B, 0x6C, 0xB0)).all(axis=-1).sum())
+
+
+def test_a_living_agent_sees_its_friends_and_a_dead_one_nobody() -> None:
+    alive, last = episode()["agent_alive"], int(episode()["length"]) - 1
+    agent = int(np.argmin(alive.sum(axis=0)))
+    assert alive[0, agent] and not alive[last, agent]
+    before, after = frames(episode(), agent=agent, steps=[0, last], **OPTIONS)
+    assert friendly_pixels(before) > 50 and friendly_pixels(after) == 0
+
+
+def test_wedges_lie_around_the_units_they_show() -> None:
+    corners = wedge_corners(16, 48, 9.0)
+    assert corners.shape == (17, 49, 2)
+    shown = episode()
+    image = shown["categories"][10, 0, ..., UNIT_TYPE]
+    offsets = (shown["unit_position"][10] - shown["unit_position"][10, 0])[shown["unit_alive"][10]]
+    r, angle = np.hypot(*offsets.T), np.arctan2(offsets[:, 1], offsets[:, 0])
+    for i, j in np.argwhere(image[1:]) + np.array((1, 0)):
+        inner, outer = np.hypot(*corners[i, j]), np.hypot(*corners[i + 1, j])
+        turned = (angle - 2 * np.pi * j / 48 + np.pi) % (2 * np.pi) - np.pi
+        assert ((inner <= r) & (r <= outer) & (abs(turned) <= np.pi / 48 + 1e-6)).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"agent": 5}, "agents 0 to 4"), ({"agent": 0, "steps": [100]}, "step 100")]
+)
+def test_what_is_not_there_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        list(frames(episode(), **options, **OPTIONS))
