@@ -1,15 +1,18 @@
 """Recorded episodes: who acts when, what is blank, and that no scripted battle stands still."""
 
+import hashlib
 from functools import cache
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from s2rm_data.generators.sc2.config import Sc2Config
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, MOVE
+from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, MOVE, Orders
 from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.rollout import OUTCOMES, Record
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
+from s2rm_data.generators.sc2.rollout import OUTCOMES, Battles, Record, rollout
+from s2rm_data.generators.sc2.scenarios import parse
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
 from s2rm_data.generators.sc2.source import play
 from s2rm_data.generators.sc2.units import NUMBER_OF
 from s2rm_data.seeding import sequence_seeds
@@ -114,3 +117,73 @@ def test_scripted_battles_are_fought_out(policy: str, scenario: str) -> None:
 def test_the_policy_of_an_episode_is_recorded_and_varies() -> None:
     record = played("3s5z", "mixed", 60)
     assert set(np.unique(record["policy"])) == set(range(5))
+
+
+class ToyBattles:
+    """Another back end: 2s3z on a chessboard, where agents move by 1 and every hit takes off 16 at once."""
+
+    def __init__(self, battles: int) -> None:
+        stalker, zealot = NUMBER_OF["stalker"], NUMBER_OF["zealot"]
+        self.unit_type = np.array([stalker, stalker, zealot, zealot, zealot] * 2, np.uint8)
+        x = np.array([8, 8, 9, 9, 9, 24, 24, 23, 23, 23], np.float32)
+        y = np.array([15, 17, 14, 16, 18, 15, 17, 14, 16, 18], np.float32)
+        self.position = np.tile(np.stack([x, y], axis=-1), (battles, 1, 1))
+        self.health = np.full((battles, 10), 64, np.float32)
+        self.reward = np.zeros(battles)
+
+    def snapshot(self) -> Snapshot:
+        blank = np.zeros_like(self.health)
+        cooldown = np.where(self.health % 32 == 0, 12, 0).astype(np.float32)
+        values = {"shield": blank, "energy": blank, "cooldown_loops": cooldown}
+        return Snapshot(
+            agents=5, unit_type=self.unit_type, position=self.position.copy(), health=self.health.copy(), **values
+        )
+
+    def available(self) -> NDArray[np.bool_]:
+        alive = self.health > 0
+        mask = np.zeros((len(alive), 5, ATTACK + 5), np.bool_)
+        mask[..., NO_OP] = ~alive[:, :5]
+        mask[..., STOP:ATTACK] = alive[:, :5, None]
+        gap = self.position[:, :5, None] - self.position[:, None, 5:]
+        mask[..., ATTACK:] = ((gap**2).sum(axis=-1) <= 36) & alive[:, :5, None] & alive[:, None, 5:]
+        return mask
+
+    def orders(self) -> Orders:
+        kind = np.full(self.health.shape, ATTACK_MOVE, np.int8)
+        return Orders(kind=kind, target=np.zeros_like(kind, np.int16), point=np.full((*kind.shape, 2), 9, np.float32))
+
+    def step(self, actions: NDArray[np.int16]) -> None:
+        for battle, agent in zip(*np.nonzero(~self.done[:, None] & (actions > STOP)), strict=True):
+            action = int(actions[battle, agent])
+            if action >= ATTACK:
+                target = 5 + action - ATTACK
+                self.health[battle, target] = max(0, self.health[battle, target] - 16)
+                self.health[battle, agent] = max(0, self.health[battle, agent] - 4)
+            else:
+                self.position[battle, agent] += {NORTH: (0, 1), SOUTH: (0, -1), EAST: (1, 0), WEST: (-1, 0)}[action]
+        self.position[:, 5:, 0] -= 0.25
+        self.reward = self.health[:, :5].sum(axis=1) / 64
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        return self.outcome > 0
+
+    @property
+    def outcome(self) -> NDArray[np.int64]:
+        return np.where((self.health[:, 5:] == 0).all(axis=1), OUTCOMES.index("win"), 0)
+
+
+TOY_LENGTHS = [14, 14, 14, 15, 14, 40, 40, 40, 14, 14]
+TOY_DIGEST = "b5552d50b438e3a557ce04648daabc42af1982f3b3f410c250cc028d19eda579"
+
+
+def test_golden_digest_of_policies_and_record_on_another_back_end() -> None:
+    battles: Battles = ToyBattles(10)
+    seeds = sequence_seeds(2, "golden", 0, 10)
+    record = rollout(battles, parse("2s3z"), policy="mixed", epsilon=0.125, seeds=seeds, steps=40)
+    total = hashlib.sha256()
+    for name in sorted(record):
+        values = np.ascontiguousarray(record[name])
+        total.update(name.encode() + values.astype(values.dtype.newbyteorder("<")).tobytes())
+    assert record["length"].tolist() == TOY_LENGTHS
+    assert total.hexdigest() == TOY_DIGEST
