@@ -1,0 +1,102 @@
+"""An arena: one battle whose armies change while it runs, for clients that create and remove units themselves.
+
+Slots stay in the order in which units came, agents before enemies. An arena in which the units of a scenario stand is
+that scenario's battle, bit for bit: empty slots and the slots of the dead decide nothing.
+"""
+
+# U units of both sides, agents first
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.engine.batch import Engine
+from s2rm_data.generators.sc2.engine.step import QUEUED
+from s2rm_data.generators.sc2.formation import CENTRE
+from s2rm_data.generators.sc2.scenarios import Scenario
+
+_LONG_AGO = -(10**6)
+_REFERENCES = (at.TARGET, at.FOCUS, at.PENDING_TARGET)
+
+
+class Arena(Engine):
+    """`Engine` with one battle, plus `add` and `forget_dead`, which move units to other slots and return where they
+    are now.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int, *, jitter: bool = True) -> None:
+        super().__init__(scenario, [seed], jitter=jitter)
+        self.unit_type = self.unit_type.copy()
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """(U,)"""
+        return self.f[0, at.HEALTH] > 0
+
+    @property
+    def place_of(self) -> NDArray[np.float64]:
+        """(U, 2) map coordinates, unrounded."""
+        return np.stack([self.f[0, at.X], self.f[0, at.Y]], axis=-1) + CENTRE
+
+    @property
+    def passive(self) -> NDArray[np.bool_]:
+        """(U,) which units attack only when ordered to."""
+        return self.i[0, at.PASSIVE] == 1
+
+    def add(self, unit_type: int, point: tuple[float, float], *, agent: bool, passive: bool) -> list[int]:
+        """Put a fresh, idle unit onto the field; the slot list (old slot of each unit, -1 for the new one)."""
+        everybody = list(range(self.units))
+        cut = self.agents if agent else self.units
+        order = [*everybody[:cut], -1, *everybody[cut:]]
+        self._reslot(order, self.agents + agent)
+        new = cut
+        self.unit_type[new] = self.i[0, at.KIND, new] = unit_type
+        self.i[0, at.PASSIVE, new] = passive
+        self.f[0, at.FACE_X, new] = 1.0 if agent else -1.0
+        self.i[0, list(_REFERENCES), new] = -1
+        self.i[0, [at.MOVED_LOOP, at.HEALED_LOOP], new] = _LONG_AGO
+        self.place(0, new, point)
+        self.f[0, [at.GOAL_X, at.GOAL_Y], new] = self.f[0, [at.X, at.Y], new]
+        return order
+
+    def forget_dead(self) -> list[int]:
+        """Free the slots of the dead, but of those whose missile still flies; the slot list of the rest."""
+        keep = self.alive | (self.f[0, at.PENDING] > 0)
+        order = [int(slot) for slot in np.nonzero(keep)[0]]
+        self._reslot(order, int(keep[: self.agents].sum()))
+        return order
+
+    def _reslot(self, order: list[int], agents: int) -> None:
+        old = np.array(order, dtype=np.int64)
+        slots = np.nonzero(old >= 0)[0]
+        now = np.full(self.units + 1, -1, dtype=np.int64)  # now[old slot]; the last entry answers for -1
+        now[old[slots]] = slots
+        queued = self.i[0, at.QUEUE, : self.counters[0, QUEUED]]
+        queue = now[queued]
+        f, i = np.zeros((1, at.FLOAT_ROWS, len(old))), np.zeros((1, at.INT_ROWS, len(old)), dtype=self.i.dtype)
+        f[:, :, slots], i[:, :, slots] = self.f[:, :, old[slots]], self.i[:, :, old[slots]]
+        self._drop_references(f[0], i[0], now)
+        queue = queue[queue >= 0]
+        i[0, at.QUEUE] = 0
+        i[0, at.QUEUE, : len(queue)] = queue
+        unit_type = np.zeros(len(old), dtype=self.unit_type.dtype)
+        unit_type[slots] = self.unit_type[old[slots]]
+        self.f, self.i, self.unit_type = f, i, unit_type
+        self.counters[0, QUEUED] = len(queue)
+        self.agents, self.units = agents, len(old)
+        self._near = np.empty(2 * self.units, dtype=self._near.dtype)
+
+    @staticmethod
+    def _drop_references(f: NDArray[np.float64], i: NDArray[np.int64], now: NDArray[np.int64]) -> None:
+        """Follow moved slots; who aimed at a forgotten one does what the next loop would have it do about a dead
+        target.
+        """
+        gone = {row: (i[row] >= 0) & (now[i[row]] < 0) for row in _REFERENCES}
+        for row in _REFERENCES:
+            i[row] = now[i[row]]
+        f[at.PENDING, gone[at.PENDING_TARGET]] = 0.0
+        broken = gone[at.FOCUS] & (f[at.WINDUP] > 0)
+        f[at.WINDUP, broken] = f[at.COOLDOWN, broken] = 0.0
+        i[at.ORDER, gone[at.TARGET]] = at.IDLE

@@ -1,0 +1,266 @@
+"""The API's requests, answered from a game: one `Client` is one connection, with at most one game.
+
+Every response carries the status and repeats the request's id. What cannot be done is an API error that names it; a
+client's mistake never ends the server.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+import s2rm_data
+from s2rm_data.errors import S2RMError, UsageError
+from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.backends.packages import require_protocol
+from s2rm_data.server.game import DEFEAT, VICTORY, Game
+from s2rm_data.server.install import placeholder_name
+from s2rm_data.server.orders import ERROR, NOT_SUPPORTED, SUCCESS, give
+from s2rm_data.server.units import Observer
+from s2rm_data.server.world import write_data, write_game_info, write_query
+
+LAUNCHED, INIT_GAME, IN_GAME, IN_REPLAY, ENDED, QUIT = range(1, 7)  # sc2api.proto, Status
+BASE_BUILD = 75689  # the game build whose Liberty data the engine's unit table is taken from (4.10.0)
+SEED_NAME = "seed:"  # a participant's player_name `seed:N` gives all 64 bits of a seed; random_seed holds 32
+MOST_LOOPS = 100_000  # of one step request: an hour and three quarters of the game
+_FIRST_TAG = 1 << 32
+_MISSING_MAP, _INVALID_PATH, _INVALID_DATA, _MISSING_PLAYERS, _MULTIPLAYER = 1, 2, 3, 6, 8  # ResponseCreateGame.Error
+_NO_OPTIONS, _UNSUPPORTED_FEATURE = 3, 7  # ResponseJoinGame.Error
+_CONTROL_ENEMY, _SHOW_MAP = 2, 1  # debug.proto, DebugGameState
+
+
+class RefusedError(Exception):
+    """Becomes the response's `error`."""
+
+
+class Client:
+    """`answer` takes the bytes of a Request and gives those of its Response; after `status` is QUIT nothing follows."""
+
+    def __init__(self) -> None:
+        self._api = require_protocol()
+        self.status = LAUNCHED
+        self._game: Game | None = None
+        self._observer: Observer | None = None
+        self._created: tuple[str, int] | None = None
+        self._options: Any = None
+        self._tags = itertools.count(_FIRST_TAG)
+        self._failures: list[tuple[int, int, int]] = []  # (unit tag, ability, result) since the last observation
+        self._handlers: dict[str, Callable[[Any, Any], None]] = {
+            "create_game": self._create_game,
+            "join_game": self._join_game,
+            "restart_game": self._restart_game,
+            "leave_game": self._leave_game,
+            "quit": self._quit,
+            "ping": self._ping,
+            "available_maps": self._available_maps,
+            "game_info": lambda _, response: write_game_info(response, self._running(), self._options),
+            "observation": self._observation,
+            "action": self._action,
+            "step": self._step,
+            "data": lambda request, response: write_data(response, self._running(), request),
+            "query": lambda request, response: write_query(response, self._running(), request),
+            "debug": self._debug,
+            "save_replay": self._save_replay,
+        }
+
+    def answer(self, frame: bytes) -> bytes:
+        response = self._api.Response()
+        try:
+            request = self._parse(frame)
+            if request.HasField("id"):
+                response.id = request.id
+            name = request.WhichOneof("request")
+            if name not in self._handlers:
+                raise RefusedError(f"{name} is not supported by this server" if name else "an empty or unknown request")
+            part = getattr(response, name)
+            part.SetInParent()
+            self._handlers[name](getattr(request, name), part)
+        except (RefusedError, S2RMError) as refusal:
+            response.ClearField(response.WhichOneof("response") or "id")
+            response.error.append(str(refusal))
+        response.status = self.status
+        return response.SerializeToString()
+
+    def _parse(self, frame: bytes) -> Any:
+        from google.protobuf.message import DecodeError
+
+        try:
+            return self._api.Request.FromString(frame)
+        except DecodeError:
+            raise RefusedError(f"a frame of {len(frame)} bytes is no Request of the StarCraft II API") from None
+
+    def _running(self) -> Game:
+        if self._game is None:
+            raise RefusedError("Not in a game")
+        return self._game
+
+    def _in_game(self) -> Game:
+        game = self._running()
+        if self.status == ENDED:
+            raise RefusedError("Game has already ended")
+        return game
+
+    # games
+
+    def _create_game(self, request: Any, response: Any) -> None:
+        self._game = self._observer = self._created = None
+        if self.status != LAUNCHED:
+            self.status = LAUNCHED
+        refusal = self._refuse_game(request)
+        if refusal is None:
+            try:
+                name = _map_name(request)
+                scenarios.parse(name.removesuffix("_battle"))
+                self._created = (name, _seed(request))
+                self._start()  # compiled code is loaded now, while clients expect a wait
+                self._game = None
+                self.status = INIT_GAME
+                return
+            except UsageError as error:
+                refusal = (_INVALID_PATH, str(error))
+        self._created = None
+        response.error, response.error_details = refusal
+
+    def _refuse_game(self, request: Any) -> tuple[int, str] | None:
+        players = [setup.type for setup in request.player_setup]
+        if request.realtime:
+            return _UNSUPPORTED_REALTIME
+        if not players:
+            return _MISSING_PLAYERS, "player_setup is empty; give one Participant and one Computer"
+        if players.count(1) > 1:
+            return _MULTIPLAYER, "this server has games of one Participant against the map's own opponent only"
+        if not request.HasField("local_map"):
+            return _MISSING_MAP, "give local_map; maps of Battle.net are not here"
+        return None
+
+    def _start(self) -> None:
+        assert self._created is not None
+        name, seed = self._created
+        self._game = Game(map_name=name, seed=seed, tags=self._tags)
+        self._observer = Observer(self._game)
+        self._failures.clear()
+
+    def _join_game(self, request: Any, response: Any) -> None:
+        if self._created is None or self.status != INIT_GAME:
+            raise RefusedError("join_game: there is no game to join; send create_game first")
+        if request.HasField("server_ports") or request.client_ports:
+            response.error, response.error_details = _UNSUPPORTED_FEATURE, "games over several ports are not supported"
+            return
+        if not request.options.raw:
+            response.error, response.error_details = _NO_OPTIONS, "set options.raw: there are raw observations only"
+            return
+        self._options = type(request.options)(raw=True, score=request.options.score)
+        self._start()
+        response.player_id = 1
+        self.status = IN_GAME
+
+    def _restart_game(self, request: Any, response: Any) -> None:
+        """The same game from its beginning: same map, same seed."""
+        self._running()
+        self._start()
+        self.status = IN_GAME
+
+    def _leave_game(self, request: Any, response: Any) -> None:
+        self._running()
+        self._game = self._observer = self._created = None
+        self.status = LAUNCHED
+
+    def _quit(self, request: Any, response: Any) -> None:
+        self._game = self._observer = self._created = None
+        self.status = QUIT
+
+    def _ping(self, request: Any, response: Any) -> None:
+        response.game_version = f"s2rm-data {s2rm_data.__version__}"
+        response.data_version = "Liberty 4.10.0"
+        response.data_build = response.base_build = BASE_BUILD
+
+    def _available_maps(self, request: Any, response: Any) -> None:
+        response.local_map_paths.extend(f"SMAC_Maps/{name}.SC2Map" for name in scenarios.names())
+
+    # play
+
+    def _observation(self, request: Any, response: Any) -> None:
+        game = self._running()
+        assert self._observer is not None
+        self._observer.write(response, whole=request.disable_fog)
+        for tag, ability, result in self._failures:
+            response.action_errors.add(unit_tag=tag, ability_id=ability, result=result)
+        self._failures.clear()
+        if game.result:
+            self.status = ENDED
+
+    def _action(self, request: Any, response: Any) -> None:
+        game = self._in_game()
+        for action in request.actions:
+            response.result.append(self._act(game, action))
+
+    def _act(self, game: Game, action: Any) -> int:
+        if action.HasField("action_raw") and action.action_raw.HasField("unit_command"):
+            command = action.action_raw.unit_command
+            result = give(game, command)
+            if result != SUCCESS and len(self._failures) < 1000:
+                self._failures.append((command.unit_tags[0] if command.unit_tags else 0, command.ability_id, result))
+            return result
+        silent = action.HasField("action_chat") or action.action_raw.HasField("camera_move")
+        return SUCCESS if silent else NOT_SUPPORTED if action.ListFields() else ERROR
+
+    def _step(self, request: Any, response: Any) -> None:
+        game = self._in_game()
+        count = request.count if request.HasField("count") else 1
+        if not 0 < count <= MOST_LOOPS:
+            raise RefusedError(f"step: count is {count}; allowed are 1 to {MOST_LOOPS} loops")
+        game.run(count)
+        response.simulation_loop = game.loop
+        if game.result:
+            self.status = ENDED
+
+    def _debug(self, request: Any, response: Any) -> None:
+        game = self._in_game()
+        for command in request.debug:
+            self._debug_one(game, command)
+
+    @staticmethod
+    def _debug_one(game: Game, command: Any) -> None:
+        name = command.WhichOneof("command")
+        if name == "create_unit":
+            unit = command.create_unit
+            for _ in range(unit.quantity if unit.HasField("quantity") else 1):
+                game.create(unit.unit_type, unit.owner, (unit.pos.x, unit.pos.y))
+        elif name == "kill_unit":
+            game.kill(list(command.kill_unit.tag))
+        elif name == "game_state" and command.game_state in (_CONTROL_ENEMY, _SHOW_MAP):
+            if command.game_state == _CONTROL_ENEMY:
+                game.control_enemy = not game.control_enemy  # the game switches it on and off
+        elif name == "end_game":
+            game.result = DEFEAT if command.end_game.end_result == 1 else VICTORY
+        elif name != "draw":  # there is no screen to draw upon
+            what = f"{name} {command.game_state}" if name == "game_state" else name or "an empty command"
+            raise RefusedError(
+                f"debug: {what} is not supported; there are create_unit, kill_unit, control_enemy, end_game"
+            )
+
+    def _save_replay(self, request: Any, response: Any) -> None:
+        response.data = self._running().replay()
+
+
+_UNSUPPORTED_REALTIME = (7, "realtime is not supported: the client steps the game")
+
+
+def _map_name(request: Any) -> str:
+    """The scenario a client asks for: by the name of the map file, else by what `install` wrote into the file."""
+    path = request.local_map.map_path.replace("\\", "/")
+    name = PurePosixPath(path).name.removesuffix(".SC2Map") if path else placeholder_name(request.local_map.map_data)
+    if not name:
+        raise UsageError("local_map has neither a map_path nor the map_data of a map laid out by s2rm-data")
+    return name
+
+
+def _seed(request: Any) -> int:
+    for setup in request.player_setup:
+        digits = setup.player_name.removeprefix(SEED_NAME)
+        if setup.player_name.startswith(SEED_NAME) and digits.isdecimal() and int(digits) < 2**64:
+            return int(digits)
+    return request.random_seed if request.HasField("random_seed") else secrets.randbits(64)
