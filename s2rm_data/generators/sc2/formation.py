@@ -50,13 +50,10 @@ def _place(
     placed: list[tuple[int, float, float]] = []
     for squad in squads:
         spots = _spots(scenario, squad, others, side)
-        plane = UNIT_TYPES[squad.unit_type].plane
+        free = np.ones(len(spots), dtype=np.bool_)
+        for unit in placed:
+            free &= _is_clear_of(spots, squad.unit_type, unit)
         for _ in range(squad.count):
-            free = np.ones(len(spots), dtype=np.bool_)
-            for number, x, y in placed:
-                if UNIT_TYPES[number].plane == plane:
-                    apart = UNIT_TYPES[number].separation_radius + UNIT_TYPES[squad.unit_type].separation_radius
-                    free &= np.sum((spots - (x, y)) ** 2, axis=1) >= apart**2
             if not free.any():
                 whose = "agents'" if side == 1 else "enemies'"
                 raise UsageError(
@@ -65,7 +62,17 @@ def _place(
                 )
             x, y = spots[np.argmax(free)]
             placed.append((squad.unit_type, float(x), float(y)))
+            free &= _is_clear_of(spots, squad.unit_type, placed[-1])
     return placed
+
+
+def _is_clear_of(spots: NDArray[np.float64], unit_type: int, other: tuple[int, float, float]) -> NDArray[np.bool_]:
+    """(n,) which spots a unit of a type can take beside one that stands already."""
+    unit, standing = UNIT_TYPES[unit_type], UNIT_TYPES[other[0]]
+    if unit.plane != standing.plane:
+        return np.ones(len(spots), dtype=np.bool_)
+    apart = unit.separation_radius + standing.separation_radius
+    return np.sum((spots - other[1:]) ** 2, axis=1) >= apart**2
 
 
 def _spots(scenario: Scenario, squad: Squad, others: tuple[Squad, ...], side: int) -> NDArray[np.float64]:

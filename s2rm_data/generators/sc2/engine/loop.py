@@ -64,6 +64,7 @@ from s2rm_data.generators.sc2.engine.motion import advance
 
 # Assumption: a unit that chases looks for a better target four times a second.
 _SCAN_LOOPS = 4
+_ROUNDING = 1e-9  # ten periods of 19.2 loops are 192 loops
 # Assumption: attack-move ends this near to its point, so that an army does not jostle for one spot.
 _ARRIVED = 1.0
 
@@ -106,7 +107,7 @@ def _attack(f, i, t, n, u, target, words):  # type: ignore[no-untyped-def]
     """Attack if the target is in reach and the weapon ready; returns whether to walk toward it instead."""
     if not in_reach(f, i, t, u, target):
         return f[BACKSWING, u] <= 0.0  # rooted by the last attack
-    if f[COOLDOWN, u] > 0.0:
+    if f[COOLDOWN, u] > _ROUNDING:
         return False
     _face(f, u, target)
     # What is left of the last period's fraction of a loop counts for the next, so that periods keep their mean.

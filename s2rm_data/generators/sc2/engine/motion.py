@@ -93,17 +93,18 @@ def _neighbours(f, i, t, u, step, near, start):  # type: ignore[no-untyped-def]
 
 @inner
 def _blocker(f, i, t, u, x, y, near, start, stop):  # type: ignore[no-untyped-def]
-    """The first unit of near[start:stop] that keeps u from standing at (x, y); -1 = none."""
+    """The unit of near[start:stop] that most keeps u from standing at (x, y): the nearest; -1 = none."""
+    nearest, nearest_sq = -1, _FARTHEST_SQ
     for k in range(start, stop):
         v = near[k]
         apart = t[i[KIND, u], APART + i[KIND, v]]
         dx, dy = f[X, v] - x, f[Y, v] - y
         distance_sq = dx * dx + dy * dy
-        if distance_sq < apart * apart:
+        if distance_sq < apart * apart and distance_sq < nearest_sq:
             now_x, now_y = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
             if distance_sq < now_x * now_x + now_y * now_y:
-                return v
-    return -1
+                nearest, nearest_sq = v, distance_sq
+    return nearest
 
 
 @inner

@@ -1,0 +1,192 @@
+"""Duels against hand calculations.
+
+An attack that starts in loop 0 (the first) and has period p starts its n-th repetition in loop ceil(n p); it hits
+ceil(damage point) loops later, a missile ceil(distance / speed) loops after that; a unit that dies in loop k is dead
+after k + 1 loops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sc2_duels import duel, loops_until
+
+from s2rm_data.generators.sc2.engine import ATTACK_UNIT, HEAL_UNIT, Engine
+from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.scenarios import parse
+
+# enemy attacker, passive agent, distance, loops until the agent is dead
+DUELS = [
+    # 45 health / 6 = 8 shots; ceil(7 * 13.7728) = 97, hit after ceil(0.8) = 1
+    ("1m", "1m", 5.0, 97 + 1 + 1),
+    # 50 shield: 6 hits of 8 leave 2; the 7th puts 2 on the shield and 6 - 1 on health; 95 / 7 = 14 more: 21 hits are
+    # 10 attacks of two hits and the first of the 11th; ceil(10 * 19.2) = 192, hit at once
+    ("1z", "1z", 1.0, 192 + 1),
+    # 14 a hit: 5 leave 10 shield, the 6th puts 4 - 1 on health, 77 / 13 = 6 more: 12; ceil(11 * 23.04) = 254,
+    # damage point ceil(2.672) = 3, flight ceil(6 / (18.75 / 16)) = 6
+    ("1s", "1s", 6.0, 254 + 3 + 6 + 1),
+    # 20 a hit: 4 on shields, 80 / 19 = 5 more; 8 * 24 = 192, flight ceil(6 / 1.25) = 5
+    ("1mr", "1s", 6.0, 192 + 5 + 1),
+    # 45 / 12 = 4 hits; ceil(3 * 13.28) = 40, damage point ceil(3.328) = 4, flight 5 / 2.5 = 2
+    ("1h", "1m", 5.0, 40 + 4 + 2 + 1),
+    # 50 shield = 10 bites, 100 / 4 = 25 more; ceil(34 * 11.136) = 379, damage point ceil(2.672) = 3
+    ("1zg", "1z", 0.9, 379 + 3 + 1),
+    # both beams: 80 shield = 2 shots, 80 / 38 = 3 more; ceil(4 * 35.2) = 141, damage point ceil(1.3312) = 2
+    ("1c", "1s", 6.0, 141 + 2 + 1),
+    # 30 a hit: 2 leave 20 shield, the 3rd puts 10 - 1 on health, 71 / 29 = 3 more: 6; 5 * 25.6 = 128, ceil(5.3312) = 6
+    ("1sc", "1s", 7.0, 128 + 6 + 1),
+]
+
+
+@pytest.mark.parametrize(("attacker", "victim", "distance", "loops"), DUELS, ids=lambda value: str(value))
+def test_a_duel_ends_at_the_loop_of_the_hand_calculation(
+    attacker: str, victim: str, distance: float, loops: int
+) -> None:
+    engine = duel(f"{victim}_vs_{attacker}", (16.0 - distance, 16.0), (16.0, 16.0))
+    assert loops_until(engine, 0) == loops
+
+
+def test_jitter_lengthens_a_marines_period_to_the_mean_of_the_3m_anchor() -> None:
+    """A real StarCraft II trace of 3m has about 14.2 loops a shot; the table says 13.77 plus 0.5 on average."""
+    gaps: list[int] = []
+    for seed in range(40):
+        engine = duel("1c_vs_1m", (11.0, 16.0), (16.0, 16.0), seed=seed, jitter=True)
+        hits = []
+        for loop in range(400):
+            before = engine.f[0, at.TAKEN, 0]
+            engine.run_loops(1)
+            if engine.f[0, at.TAKEN, 0] > before:
+                hits.append(loop)
+        gaps.extend(np.diff(hits))
+    # 4 equally likely delays have a standard deviation of 1.12 loops, rounding adds less than 0.3: 0.04 for 1000 gaps
+    assert len(gaps) > 1000
+    assert np.mean(gaps) == pytest.approx(14.2, abs=0.2)
+    assert set(gaps) <= {12, 13, 14, 15, 16}
+
+
+def test_first_damage_of_3m_shows_in_the_state_of_index_4() -> None:
+    """Both sides walk toward each other; the state at the start has index 0. A real trace of 3m has the same."""
+    engine = Engine(parse("3m"), np.arange(50), mirror=True)
+    for index in range(1, 5):
+        engine.step(np.zeros((50, 3)))
+        assert (engine.damage_taken.sum(axis=1) > 0).all() == (index == 4)
+        assert (engine.damage_taken.sum(axis=1) > 0).any() == (index == 4)
+
+
+def test_shields_regenerate_two_a_second_after_ten_seconds_without_damage() -> None:
+    engine = duel("1s_vs_1m", (11.0, 16.0), (16.0, 16.0))
+    engine.run_loops(2)
+    assert engine.snapshot().shield[0, 0] == 74
+    engine.kill(0, 1)
+    engine.run_loops(160)
+    assert engine.snapshot().shield[0, 0] == 74
+    engine.run_loops(16)
+    assert engine.snapshot().shield[0, 0] == 76
+    engine.run_loops(100)
+    assert engine.snapshot().shield[0, 0] == 80
+
+
+def test_zerg_regenerate_and_terrans_do_not() -> None:
+    engine = duel("1h1m_vs_1sc", (3.0, 10.0), (3.0, 14.0), (28.0, 16.0))
+    engine.f[0, at.HEALTH, :2] = 20.0
+    engine.run_loops(160)
+    assert engine.snapshot().health[0, :2] == pytest.approx([20 + 10 * 0.2734, 20.0], abs=1e-5)
+
+
+def test_a_baneling_blast_hits_every_enemy_in_its_radius_once_and_kills_the_baneling() -> None:
+    points = [(15.0, 16.0), (16.0, 18.5), (16.0, 18.65), (15.2, 15.0)]
+    engine = duel("3m1s_vs_1b", *points[:3], (14.7, 14.0), (15.8, 16.0))
+    engine.run_loops(1)
+    health = engine.snapshot().health[0]
+    # within 2.2 + 0.375 of (15.8, 16): the marines at 0.8 and 2.508 away, not the one at 2.658; stalker at 2.28 < 2.825
+    assert health[:3].tolist() == [10.0, 10.0, 45.0]
+    assert engine.snapshot().shield[0, 3] == 60.0
+    assert health[4] == 0.0
+    assert engine.spent[0, 4] == 30.0
+
+
+def test_a_killed_baneling_blows_up_as_well() -> None:
+    engine = duel("1m_vs_1b", (14.5, 16.0), (16.0, 16.0))
+    engine.f[0, at.HEALTH, 1] = 1.0
+    engine.order(0, 0, ATTACK_UNIT, target=1)
+    engine.f[0, at.COOLDOWN, 1] = 100.0
+    engine.run_loops(2)
+    assert engine.snapshot().health[0].tolist() == [10.0, 0.0]
+
+
+def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> None:
+    # target at 6 west; one neighbour 1.2 across, one 1.9 across (1.25 + 0.15 + 0.375 = 1.775), one 1.2 behind
+    engine = duel("4m_vs_1c", (10.0, 16.0), (10.0, 17.2), (10.0, 14.1), (8.8, 16.0), (16.0, 16.0))
+    engine.run_loops(3)
+    assert engine.snapshot().health[0, :4].tolist() == [5.0, 5.0, 45.0, 45.0]
+
+
+def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come() -> None:
+    stalker = duel("1m_vs_1s", (10.0, 16.0), (16.0, 16.0))
+    stalker.run_loops(4)  # released after 3 loops, 6 in the air
+    stalker.kill(0, 1)
+    stalker.f[0, at.PENDING, 1] = 5.0
+    stalker.run_loops(6)
+    assert stalker.snapshot().health[0, 0] == 35.0
+    zealots = duel("1z", (15.0, 16.0), (16.0, 16.0))
+    zealots.run_loops(1)
+    assert zealots.snapshot().shield[0, 0] == 42.0
+    zealots.f[0, [at.HEALTH, at.SHIELD], 1] = [1.0, 0.0]
+    zealots.order(0, 0, ATTACK_UNIT, target=1)
+    zealots.run_loops(10)
+    assert zealots.snapshot().health[0, 1] == 0.0
+    assert zealots.snapshot().shield[0, 0] == 42.0
+
+
+def test_damage_of_less_than_armour_still_takes_half_a_point() -> None:
+    engine = duel("1c_vs_1m", (11.0, 16.0), (16.0, 16.0))
+    engine.f[0, at.SHIELD, 0] = 5.5  # 6 - 5.5 leaves 0.5, less than the armour of 1
+    engine.run_loops(2)
+    assert engine.f[0, [at.SHIELD, at.HEALTH], 0].tolist() == [0.0, 199.5]
+
+
+def test_a_medivac_heals_nine_a_second_for_a_third_of_energy_each() -> None:
+    engine = duel("1mr1m1mv_vs_1sc", (6.0, 10.0), (6.0, 14.0), (6.0, 12.0), (30.0, 20.0))
+    marine = int(np.flatnonzero(engine.unit_type[:3] == 1)[0])
+    engine.f[0, at.HEALTH, marine] = 10.0
+    engine.order(0, 2, HEAL_UNIT, target=marine)
+    engine.run_loops(16)
+    assert engine.snapshot().health[0, marine] == pytest.approx(19.0)
+    assert engine.snapshot().energy[0, 2] == pytest.approx(50 - 9 * 0.33 + 0.5625, abs=1e-4)
+
+
+def test_only_the_hurt_and_biological_can_be_healed() -> None:
+    engine = duel("1s1mv_vs_1sc", (6.0, 10.0), (6.0, 12.0), (30.0, 20.0))
+    stalker, medivac = (0, 1) if engine.unit_type[0] == 4 else (1, 0)
+    engine.f[0, at.HEALTH, stalker] = 10.0
+    engine.order(0, medivac, HEAL_UNIT, target=stalker)
+    engine.run_loops(16)
+    assert engine.snapshot().health[0, stalker] == 10.0
+    assert engine.snapshot().energy[0, medivac] == pytest.approx(50.5625)
+
+
+def test_enemies_attack_fighters_before_an_idle_medivac_even_if_it_is_nearer() -> None:
+    engine = duel("1m1mv_vs_1m", (11.0, 16.0), (13.0, 16.0), (16.0, 16.0))
+    engine.run_loops(40)
+    fighter, medivac = (0, 1) if engine.unit_type[0] == 1 else (1, 0)
+    assert engine.snapshot().health[0, fighter] < 45
+    assert engine.snapshot().health[0, medivac] == 150
+
+
+def test_agents_never_attack_unordered() -> None:
+    engine = duel("1s_vs_1m", (13.0, 16.0), (16.0, 16.0))
+    engine.run_loops(80)
+    assert engine.snapshot().health[0, 1] == 45
+
+
+def test_an_attack_broken_off_before_its_damage_point_does_no_damage() -> None:
+    engine = duel("1s_vs_1sc", (16.0, 16.0), (24.0, 16.0))
+    engine.f[0, at.X, 0] = 24.0 - 7.0 - 16.0
+    engine.kill(0, 1)
+    engine.place(0, 1, (24.0, 16.0))
+    engine.f[0, at.COOLDOWN, 1] = 1000.0
+    for _ in range(20):
+        engine.order(0, 0, ATTACK_UNIT, target=1)
+        engine.run_loops(2)
+        engine.step([[1]])
+    assert engine.snapshot().health[0, 1] == 300

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.battle import Battle
+
+
+def last_available(battle: Battle) -> list[int]:
+    return [int(np.flatnonzero(mask)[-1]) for mask in battle.available_actions()]
+
+
+def test_a_battle_is_played_from_start_to_end() -> None:
+    battle = Battle("3s5z", seed=7)
+    total = 0.0
+    while not battle.done:
+        total += battle.step(last_available(battle))
+    assert battle.outcome in ("win", "loss", "draw", "limit")
+    assert total > 0
+    assert len(battle.state) == 16
+    assert any(not unit.alive for unit in battle.state)
+
+
+def test_the_same_seed_and_actions_make_the_same_battle_and_reset_the_next_one() -> None:
+    def play(battle: Battle) -> np.ndarray:
+        for _ in range(25):
+            battle.step(last_available(battle))
+        return battle.snapshot.position
+
+    one, two = Battle("3s5z", seed=3), Battle("3s5z", seed=3)
+    first = play(one)
+    assert (first == play(two)).all()
+    one.reset()
+    assert one.episode == 1
+    assert (first != play(one)).any()
+    two.reset(0)
+    assert (first == play(two)).all()
+
+
+def test_a_unit_tells_what_it_is_and_does() -> None:
+    battle = Battle("MMM")
+    battle.step([1] * 10)
+    enemy = battle.state[10]
+    assert (enemy.side, enemy.type.name, enemy.order, enemy.target) == ("enemies", "marine", "attack_move", None)
+    assert battle.state[9].type.name == "medivac"
+    assert battle.state[9].energy == pytest.approx(50 + 0.5625 / 2)
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([1] * 7, "7 actions came for 8 agents"),
+        ([1] * 7 + [99], r"agent 7 \(zealot\) cannot do action 99, which does not exist.*allowed are stop \(1\), move"),
+        ([1, 0, 1, 1, 1, 1, 1, 1], r"agent 1 \(stalker\) cannot no-op \(0\) now; allowed are stop \(1\)"),
+        ([1] * 7 + [6], r"agent 7 \(zealot\) cannot attack enemy 0 \(6\) now"),
+        ([1] * 7 + [-1], "which does not exist"),
+        ([1] * 7 + [1.5], "no whole number"),
+        ([1] * 7 + [True], "no whole number"),
+    ],
+)
+def test_an_order_that_is_not_available_is_an_error_that_says_what_is(actions: list[int], message: str) -> None:
+    battle = Battle("3s5z")
+    with pytest.raises(UsageError, match=message):
+        battle.step(actions)
+    assert battle.steps == 0
+
+
+def test_a_battle_that_is_over_takes_no_more_orders() -> None:
+    battle = Battle("1z_vs_9z")
+    while not battle.done:
+        battle.step([1])
+    with pytest.raises(UsageError, match=r"over \(loss\).*reset"):
+        battle.step([0])
+
+
+def test_a_dead_agent_can_only_do_nothing() -> None:
+    battle = Battle("2z_vs_9z")
+    while all(unit.alive for unit in battle.state[:2]):
+        battle.step([1, 1])
+    dead = next(unit.slot for unit in battle.state[:2] if not unit.alive)
+    with pytest.raises(UsageError, match=rf"agent {dead} .*allowed are no-op \(0\)$"):
+        battle.step([1, 1])
