@@ -8,10 +8,12 @@ import click
 
 import s2rm_data
 from s2rm_data.cli.bballs import bballs
+from s2rm_data.cli.export import export
 from s2rm_data.cli.inspect import info, verify
 from s2rm_data.cli.preview import preview
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.sc2 import sc2
+from s2rm_data.cli.stats import stats
 
 
 @click.group(epilog=EXIT_STATUSES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -32,7 +34,7 @@ def data() -> None:
     """
 
 
-for _command in (bballs, sc2, info, verify, preview):
+for _command in (bballs, sc2, info, verify, preview, stats, export):
     data.add_command(_command)
 
 

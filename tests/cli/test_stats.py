@@ -1,0 +1,54 @@
+"""`s2rm-data stats` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_stores import make_small_store
+
+
+def run(*arguments: str, cwd: Path) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "s2rm_data", "stats", *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_small_store(tmp_path_factory.mktemp("stats") / "data.zarr")
+
+
+def test_the_table_names_every_group(made: Path, tmp_path: Path) -> None:
+    status, out, err = run(str(made), "--table-only", cwd=tmp_path)
+    assert status == 0, err
+    for words in ("test_1", "train", "2s3z/val", "speed mean, px/frame", "win share", "2 stalker, 3 zealot"):
+        assert words in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_and_figures_of_the_groups_asked_for(made: Path, tmp_path: Path) -> None:
+    status, out, _ = run(str(made), "bballs/val", "--json", cwd=tmp_path)
+    assert status == 0
+    assert json.loads(out)["bballs/val"]["sequences"] == 6
+    assert {p.name for p in (tmp_path / "stats").iterdir()} == {"stats.json", "bballs.png", "bballs.svg"}
+
+
+def test_an_unknown_group_is_a_usage_error(made: Path, tmp_path: Path) -> None:
+    status, _, err = run(str(made), "bballs/vla", cwd=tmp_path)
+    assert status == 2 and "did you mean 'bballs/val'" in err
+
+
+def test_a_damaged_store_is_named(made: Path, tmp_path: Path) -> None:
+    shard = made / "bballs/val/velocity/c.0.0.0.0"
+    data = shard.read_bytes()
+    try:
+        shard.unlink()
+        status, _, err = run(str(made), "bballs/val", cwd=tmp_path)
+    finally:
+        shard.write_bytes(data)
+    assert status == 3 and str(shard) in err
