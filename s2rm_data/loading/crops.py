@@ -88,3 +88,15 @@ def _cut(frames, frame, xy, table, out):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True, error_model="numpy")
 def _within(index, size):  # type: ignore[no-untyped-def]
     return np.uint32(min(max(index, 0), size - 1))
+
+
+def cut_pixels(pictures: Tensor, position: Tensor) -> Tensor:
+    """Crops (B, T, K, 11, 11) of unpacked pictures (B, T, S, S) around positions (B, T, K, 2), zero outside."""
+    batch, steps = position.shape[:2]
+    padded = torch.nn.functional.pad(pictures, (REACH,) * 4)
+    offset = torch.arange(CROP, device=pictures.device)
+    column = position[..., 0].long()[..., None, None] + offset
+    row = position[..., 1].long()[..., None, None] + offset[:, None]
+    b = torch.arange(batch, device=pictures.device).view(-1, 1, 1, 1, 1)
+    t = torch.arange(steps, device=pictures.device).view(-1, 1, 1, 1)
+    return padded[b, t, row, column]

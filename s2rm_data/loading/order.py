@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class TrainingBatches:
         order = generator(self.seed, "loading/order", epoch).permutation(len(self.source))
         return np.resize(order, max(len(order), self.batch_size))  # fewer sequences than a batch: some come twice
 
-    def request(self, epoch: int, step: int) -> Request:
+    def request(self, epoch: int, step: int) -> Any:
         """`step` counts within the epoch."""
         if not 0 <= step < self.steps_per_epoch:
             raise IndexError(f"step {step} of an epoch of {self.steps_per_epoch}")
@@ -85,7 +86,7 @@ class FixedBatches:
     def __len__(self) -> int:
         return -(-len(self._sequences) // self.batch_size)
 
-    def request(self, number: int) -> Request:
+    def request(self, number: int) -> Any:
         numbers = self._sequences[number * self.batch_size : (number + 1) * self.batch_size]
         parts = [self._one(n) for n in numbers]
         return type(parts[0]).joined(parts)
@@ -97,7 +98,7 @@ class FixedBatches:
             return request
         return self.source.drop(generator(self.seed, "loading/drop", sequence), request, self.drop)
 
-    def requests(self) -> Iterator[Request]:
+    def requests(self) -> Iterator[Any]:
         return (self.request(number) for number in range(len(self)))
 
     def __iter__(self) -> Iterator[Batch]:

@@ -5,6 +5,7 @@ Legend: B sequences, T steps, Q queries, I x J cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import torch
@@ -28,8 +29,8 @@ class PolarCounts(NamedTuple):
     @classmethod
     def of(
         cls,
-        logits: tuple[Tensor, Tensor, Tensor],
-        targets: tuple[Tensor, Tensor, Tensor],
+        logits: Sequence[Tensor],
+        targets: Sequence[Tensor],
         mask: Tensor,
     ) -> Self:
         """logits: friendly (B, T, Q, I, J), unit type (B, T, Q, 10, I, J), HECS (B, T, Q, 4, I, J), not a logit;

@@ -1,1 +1,11 @@
+"""Training: a config, a store and a folder become a run that can be stopped anywhere and goes on exactly."""
 
+from __future__ import annotations
+
+import importlib.util
+
+from s2rm_data.errors import missing_component
+
+for _package in ("torch", "safetensors", "tensorboard"):
+    if importlib.util.find_spec(_package) is None:
+        raise missing_component(_package, "train", "training")

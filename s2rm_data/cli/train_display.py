@@ -1,0 +1,138 @@
+"""What a run looks like while it goes on: live on a terminal, plain lines elsewhere; both on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+from s2rm_data.training.listener import Listener, Pace, Validated
+
+LINE_SECONDS = 10.0  # between two plain lines
+MAIN = {"f1": "F1", "f1_moving": "F1 without the fixed ball", "fm_f1": "friendly F1", "ut_f1_units": "unit-type F1"}
+
+
+def duration(seconds: float) -> str:
+    seconds = int(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
+
+
+def scores_line(scores: dict[str, float], references: dict[str, dict[str, float]]) -> str:
+    """`F1 0.731 (last seen 0.516, copy previous 0.666, centre only 0.392), ...`."""
+    parts = []
+    for key, name in MAIN.items():
+        if key in scores:
+            beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
+            parts.append(f"{name} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
+    return ", ".join(parts)
+
+
+class Lines(Listener):
+    """A line every few seconds and for every validation."""
+
+    def __init__(self) -> None:
+        self._said = 0.0
+        self._told_references = False
+
+    def say(self, text: str) -> None:
+        click.echo(f"s2rm-train: {text}", err=True)
+
+    def start(self, name: str, step: int, total: int) -> None:
+        self.say(f"{name}: {'going on' if step else 'training'} from step {step:,} to {total:,}")
+
+    def pace(self, pace: Pace) -> None:
+        if time.monotonic() - self._said >= LINE_SECONDS:
+            self._said = time.monotonic()
+            self.say(
+                f"step {pace.step:,} of {pace.total:,}, loss {pace.loss:.4f}, {pace.steps_per_second:.2f} steps/s, "
+                f"{100 * pace.waiting_share:.1f}% waiting for data, {duration(pace.seconds_left)} left"
+            )
+
+    def validated(self, result: Validated) -> None:
+        references = {} if self._told_references else result.references
+        self._told_references = True
+        best = ", the best so far" if result.is_best else ""
+        scores = scores_line(result.scores, references)
+        self.say(f"validation at step {result.step:,}: loss {result.loss:.4f}{best}; {scores}")
+
+
+class Live(Lines):
+    """A bar with loss, rate, speed and time left, and a table of the last validations; honours NO_COLOR."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self._console = Console(stderr=True)
+        self._live = RichLive(console=self._console, refresh_per_second=4, transient=False)
+        self._pace: Pace | None = None
+        self._results: list[Validated] = []
+        self._name = ""
+        self._updated = 0.0
+
+    def say(self, text: str) -> None:
+        self._console.print(f"s2rm-train: {text}", highlight=False)
+
+    def start(self, name: str, step: int, total: int) -> None:
+        super().start(name, step, total)
+        self._name, self._results = name, []
+        self._live.start()
+
+    def pace(self, pace: Pace) -> None:
+        self._pace = pace
+        if time.monotonic() - self._updated > 0.2:
+            self._updated = time.monotonic()
+            self._live.update(self._picture())
+
+    def validated(self, result: Validated) -> None:
+        self._results = [*self._results[-7:], result]
+        self._live.update(self._picture())
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def _picture(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        parts: list[Any] = []
+        if self._results:
+            keys = [key for key in MAIN if key in self._results[-1].scores]
+            table = Table(title=self._name, title_justify="left")
+            for heading in ("validation", "loss", *(MAIN[key] for key in keys)):
+                table.add_column(heading, justify="right")
+            for name, found in self._results[-1].references.items():
+                table.add_row(name.replace("_", " "), "", *(f"{found[key]:.3f}" for key in keys), style="dim")
+            for result in self._results:
+                loss = f"{result.loss:.4f}{'*' if result.is_best else ' '}"
+                table.add_row(f"step {result.step:,}", loss, *(f"{result.scores[key]:.3f}" for key in keys))
+            parts.append(table)
+        if self._pace:
+            p = self._pace
+            parts.append(ProgressBar(total=p.total, completed=p.step, width=60))
+            parts.append(
+                Text(
+                    f"step {p.step:,}/{p.total:,}  loss {p.loss:.4f}  rate {p.lr:.2g}  "
+                    f"{p.steps_per_second:.2f} steps/s  waiting {100 * p.waiting_share:.1f}%  "
+                    f"{duration(p.seconds_left)} left"
+                )
+            )
+        return Group(*parts)
+
+
+def listener_for(*, quiet: bool) -> Listener:
+    if quiet:
+        return Listener()
+    return Live() if sys.stderr.isatty() else Lines()

@@ -1,0 +1,142 @@
+"""Checkpoints: one safetensors file that is replaced as a whole, with what is not a tensor as JSON in its header.
+
+    weights/<name>             the model's state
+    adam/<name>/exp_avg, ...   the optimiser's, by the parameter's name
+    random/cpu, random/cuda    torch's generators
+    header `record`            JSON: step, schedule, best loss, length of the log, ...
+    header `sha256`            of record, names, types, shapes and bytes: damage of any kind is found when it is read
+
+Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from s2rm_data.config import canonical_json
+from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.models import WorldModel
+from s2rm_data.models.weights import save_model
+from s2rm_data.store.files import PARTIAL, disk_errors, sync_folder, write_whole
+
+FORMAT = "s2rm-data training state 1"
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which takes the place of `path` once it is complete and on the disk."""
+    partial = path.with_name(path.name + PARTIAL)
+    with disk_errors(path):
+        try:
+            yield partial
+            descriptor = os.open(partial, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+def save_weights(model: WorldModel, path: Path) -> None:
+    """The model with its config, as `models.weights.load_model` reads it; the old file or the new one, whole."""
+    with replaced(path) as partial:
+        try:
+            save_model(model, partial)
+        except SafetensorError as error:  # how safetensors reports what the system refuses
+            raise OSError(_errno_of(error), str(error)) from error
+
+
+def _errno_of(error: SafetensorError) -> int:
+    """`... (os error 28)` -> 28."""
+    tail = str(error).rpartition("os error ")[2]
+    digits = "".join(c for c in tail[:4] if c.isdigit())
+    return int(digits) if digits else 5
+
+
+def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
+    """The commit of a checkpoint: once the new file is in place, the run goes on from there."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    text = canonical_json(record).decode()
+    header = {"format": FORMAT, "record": text, "sha256": _digest(plain, text)}
+    write_whole(path, [save(plain, metadata=header)])
+    sync_folder(path.parent)
+
+
+def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise DamagedStoreError(f"{path} is missing; without it the run cannot go on") from None
+    except (SafetensorError, OSError) as error:
+        raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
+    if header.get("format") != FORMAT:
+        raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
+    if header.get("sha256") != _digest(tensors, header["record"]):
+        raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
+    record: dict[str, Any] = json.loads(header["record"])
+    return tensors, record
+
+
+def _digest(tensors: dict[str, Tensor], record: str) -> str:
+    digest = hashlib.sha256(record.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def state_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> dict[str, Tensor]:
+    """Everything a run needs to go on as if it had not stopped, but for what is JSON."""
+    tensors = {f"weights/{name}": tensor for name, tensor in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        for key, value in optimiser.state.get(parameter, {}).items():
+            tensors[f"adam/{name}/{key}"] = value
+    tensors["random/cpu"] = torch.get_rng_state()
+    if device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(device)
+    return tensors
+
+
+def restore_tensors(
+    tensors: dict[str, Tensor], model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device, where: Path
+) -> None:
+    """The inverse of `state_tensors`, into a freshly built model and optimiser."""
+    weights = _below(tensors, "weights/")
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UsageError(f"{where} holds the weights of another model: {error}") from None
+    for name, parameter in model.named_parameters():
+        state = _below(tensors, f"adam/{name}/")
+        if state:
+            optimiser.state[parameter] = {key: _placed(key, value, parameter) for key, value in state.items()}
+    torch.set_rng_state(tensors["random/cpu"])
+    if device.type == "cuda" and "random/cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random/cuda"], device)
+
+
+def _placed(key: str, value: Tensor, parameter: nn.Parameter) -> Tensor:
+    """Moments lie where their parameter lies and in its layout; the counter is float32 on the same device."""
+    if key == "step":
+        return value.to(parameter.device)
+    return torch.empty_like(parameter).copy_(value)
+
+
+def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

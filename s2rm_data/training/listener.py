@@ -1,0 +1,44 @@
+"""What a run tells whoever watches it; this one keeps silent. The command line shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Speed since the run was started or resumed."""
+
+    step: int
+    total: int
+    loss: float
+    lr: float
+    steps_per_second: float
+    waiting_share: float  # of the time, for data
+    seconds_left: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validated:
+    step: int
+    epoch: int
+    loss: float
+    is_best: bool
+    scores: dict[str, float]
+    references: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class Listener:
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+
+    def start(self, name: str, step: int, total: int) -> None:
+        """A run begins or goes on at `step`."""
+
+    def pace(self, pace: Pace) -> None:
+        """Called several times a second at most."""
+
+    def validated(self, result: Validated) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...

@@ -1,0 +1,71 @@
+"""One process or several: `torchrun` starts them, each takes its share of every batch, gradients are averaged.
+
+Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from s2rm_data.errors import UsageError
+from s2rm_data.loading.order import Share
+
+
+class Processes:
+    """This process among `world`; without torchrun a world of one, in which nothing is sent."""
+
+    def __init__(self) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.world = int(os.environ.get("WORLD_SIZE", "1"))
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        self.local_world = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    @property
+    def share(self) -> Share:
+        return Share(rank=self.rank, world=self.world)
+
+    def connect(self, device: torch.device) -> None:
+        if self.world > 1 and not dist.is_initialized():
+            if not dist.is_available():
+                raise UsageError("this torch is built without torch.distributed; run without torchrun")
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+    def disconnect(self) -> None:
+        if self.world > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum over all processes, in all of them; `value` itself in a world of one."""
+        if self.world > 1:
+            value = value.clone()
+            dist.all_reduce(value)
+        return value
+
+    def wait(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+    def agree(self, model: nn.Module) -> None:
+        """Everybody takes the first process's weights."""
+        if self.world > 1:
+            for tensor in (*model.parameters(), *model.buffers()):
+                dist.broadcast(tensor.detach(), 0)
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        if self.world == 1:
+            return
+        with_gradient = [p for p in parameters if p.requires_grad]
+        flat = torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in with_gradient])
+        dist.all_reduce(flat)
+        flat /= self.world
+        for parameter, piece in zip(with_gradient, flat.split([p.numel() for p in with_gradient]), strict=True):
+            parameter.grad = piece.view_as(parameter)

@@ -1,0 +1,177 @@
+"""Whole commands: one run, or the paper's protocol of several seeds and the fine-tuning of the best of them.
+
+runs/NAME/                  one run; with several seeds, the fine-tuning of the best
+runs/NAME/seeds/<seed>/     the runs it was chosen from
+runs/NAME/protocol.json     how many there are to be; in the end which failed and which was the best
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from s2rm_data.config import from_json, to_json
+from s2rm_data.errors import ConflictError, S2RMError, UsageError
+from s2rm_data.store import Store
+from s2rm_data.store.files import make_folder
+from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
+from s2rm_data.training.data import RunData
+from s2rm_data.training.folder import RunFolder
+from s2rm_data.training.listener import Listener
+from s2rm_data.training.machine import environment, set_up
+from s2rm_data.training.processes import Processes
+from s2rm_data.training.schedule import DivergedError
+from s2rm_data.training.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with."""
+
+    out: Path
+    runs: int = 1
+    resume: bool = False
+    overwrite: bool = False
+    given: frozenset[str] = frozenset()
+
+
+def saved_run(folder: RunFolder) -> tuple[TrainConfig, dict[str, Any]]:
+    """Config of the run in a folder, and all that was saved beside it."""
+    saved = folder.read_json(folder.config)
+    try:
+        return from_json(TrainConfig, saved["config"]), saved
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{folder.config} is not the config of a run of s2rm-train ({error!r})") from None
+
+
+def check_agreement(config: TrainConfig, saved: TrainConfig, given: frozenset[str], where: Path) -> None:
+    """Fields that were named must be as they were saved; those of the machine may change."""
+    asked = {**to_json(config), **config.model_fields}
+    before = {**to_json(saved), **saved.model_fields}
+    for name in sorted(given - set(MACHINE_FIELDS)):
+        if asked.get(name) != before.get(name):
+            raise ConflictError(
+                f"{where} was started with {name} = {before.get(name)!r}, not {asked.get(name)!r}; resume it without "
+                "naming that option, or start another run with another --out"
+            )
+
+
+def first_folder(out: Path) -> RunFolder:
+    """Where the config of a command is found again: in its first seed's run, or in its only one."""
+    seeds = out / "seeds"
+    numbers = sorted(int(p.name) for p in seeds.iterdir() if p.name.isdigit()) if seeds.is_dir() else []
+    return RunFolder(seeds / str(numbers[0])) if numbers else RunFolder(out)
+
+
+def saved_runs(out: Path) -> int:
+    """How many seeds the command in a folder was to train."""
+    folder = RunFolder(out)
+    protocol = out / "protocol.json"
+    return int(folder.read_json(protocol)["runs"]) if protocol.exists() else 1
+
+
+class Session:
+    """One process's part in a command: machine set up once, then one or several runs."""
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        self.processes = Processes()
+        self.listener = (listener or Listener()) if self.processes.is_first else Listener()
+
+    def train(self, config: TrainConfig, store: Store, order: Order) -> dict[str, Any]:
+        set_up(torch.device(config.device), config.threads)
+        self.processes.connect(torch.device(config.device))
+        try:
+            if order.runs == 1:
+                return self._one(config, store, order)
+            return self._several(config, store, order)
+        finally:
+            self.processes.disconnect()
+
+    def _one(self, config: TrainConfig, store: Store, order: Order, initial: Path | None = None) -> dict[str, Any]:
+        folder = RunFolder(order.out)
+        error = self._open(folder, order)
+        try:
+            if error:
+                raise error
+            self.processes.wait()
+            config = self._settled(config, folder, order)
+            if folder.is_complete:
+                self.listener.say(f"{folder.path} is complete already")
+                summary: dict[str, Any] = folder.read_json(folder.summary)
+                return summary
+            data = RunData(store, config)
+            self._introduce(config, data, folder)
+            trainer = Trainer(config, data, folder, self.processes, listener=self.listener, initial=initial)
+            return trainer.run()
+        finally:
+            folder.close()
+
+    def _open(self, folder: RunFolder, order: Order) -> S2RMError | None:
+        """The first process locks the folder; the others learn from it whether that went well."""
+        error: S2RMError | None = None
+        if self.processes.is_first:
+            try:
+                folder.open(resume=order.resume, overwrite=order.overwrite)
+            except S2RMError as caught:
+                error = caught
+        failed = int(self.processes.total(torch.tensor(int(error is not None))))
+        if failed and error is None:
+            error = S2RMError("the first process could not open the run folder")
+        return error
+
+    def _settled(self, config: TrainConfig, folder: RunFolder, order: Order) -> TrainConfig:
+        """The config as the folder has it, if it has one, on this machine's terms."""
+        if not folder.holds_run:
+            return config
+        saved, _ = saved_run(folder)
+        check_agreement(config, saved, order.given, folder.path)
+        moved = torch.device(saved.device).type != torch.device(config.device).type
+        fields = MACHINE_FIELDS if moved else [name for name in MACHINE_FIELDS if name in {*order.given, "device"}]
+        return dataclasses.replace(saved, **{name: getattr(config, name) for name in fields})
+
+    def _introduce(self, config: TrainConfig, data: RunData, folder: RunFolder) -> None:
+        """Check against what the run was started on, or write it down."""
+        if folder.holds_run:
+            data.check_identity(saved_run(folder)[1]["store"])
+        elif self.processes.is_first:
+            device = torch.device(config.device)
+            folder.write_json(folder.environment, environment(device) | {"processes": self.processes.world})
+            document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
+            folder.write_json(folder.config, document)
+        self.processes.wait()
+
+    def _several(self, config: TrainConfig, store: Store, order: Order) -> dict[str, Any]:
+        """Several seeds, then the best of them again. A seed that diverges is replaced by the next one."""
+        protocol = order.out / "protocol.json"
+        if self.processes.is_first and not protocol.exists():
+            make_folder(order.out)
+            RunFolder(order.out).write_json(protocol, {"runs": order.runs})
+        done: dict[int, dict[str, Any]] = {}
+        failed: dict[int, str] = {}
+        seed = config.seed
+        while len(done) < order.runs:
+            if len(failed) > order.runs:
+                raise DivergedError(f"{len(failed)} of {len(failed) + len(done)} seeds diverged: {failed[seed - 1]}")
+            out = order.out / "seeds" / str(seed)
+            self.listener.say(f"seed {seed}, {len(done) + 1} of {order.runs}")
+            try:
+                own = dataclasses.replace(order, out=out, runs=1, given=order.given - {"seed"})
+                done[seed] = self._one(dataclasses.replace(config, seed=seed), store, own)
+            except DivergedError as error:
+                self.listener.say(f"seed {seed} failed: {error}")
+                failed[seed] = str(error)
+            seed += 1
+        best = min(done, key=lambda s: done[s]["best_validation_loss"])
+        self.listener.say(f"seed {best} has the lowest validation loss; it is fine-tuned")
+        tuned = dataclasses.replace(config, seed=best, lr=config.fine_tuning_lr)
+        own = dataclasses.replace(order, runs=1, given=order.given - {"seed", "lr"})
+        summary = self._one(tuned, store, own, initial=order.out / "seeds" / str(best) / "best.safetensors")
+        if self.processes.is_first:
+            losses = {str(s): found["best_validation_loss"] for s, found in done.items()}
+            outcome = {"runs": order.runs, "best_seed": best, "validation_loss": losses, "failed": failed}
+            RunFolder(order.out).write_json(protocol, outcome)
+        return {**summary, "best_seed": best}

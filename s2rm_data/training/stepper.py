@@ -1,0 +1,79 @@
+"""One optimiser step: forward, loss, backward, averaged gradients, clipping, Adam. Nothing in it waits for the GPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from s2rm_data.models import Batch, WorldModel
+from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.processes import Processes
+
+
+def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
+    """Adam with the defaults of PyTorch, fused into one pass over the weights."""
+    return torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
+
+
+def compile_parts(model: WorldModel, device: torch.device) -> None:
+    """Compile encoder and decoder, and the step of the recurrence, which on a GPU is replayed as a CUDA graph.
+
+    The step is small and called T times a window, so launching its kernels one by one would be what it costs.
+    """
+    mode = "reduce-overhead" if device.type == "cuda" else "default"
+    model.step = torch.compile(model.step, mode=mode, fullgraph=True)  # type: ignore[method-assign]
+    model.encoder.forward = torch.compile(model.encoder.forward)  # type: ignore[method-assign]
+    model.decoder.forward = torch.compile(model.decoder.forward)  # type: ignore[method-assign]
+
+
+class Stepper:
+    def __init__(
+        self, model: WorldModel, optimiser: torch.optim.Optimizer, config: TrainConfig, processes: Processes
+    ) -> None:
+        self.model, self.optimiser, self.config, self.processes = model, optimiser, config, processes
+        self.parameters = list(model.parameters())
+        self.device = self.parameters[0].device
+        mixed = config.precision == "mixed"
+        half = torch.bfloat16 if self.device.type == "cpu" or torch.cuda.is_bf16_supported() else torch.float16
+        self._scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half is torch.float16)
+        self.autocast: Callable[[], contextlib.AbstractContextManager[Any]] = lambda: torch.autocast(
+            self.device.type, dtype=half, enabled=mixed
+        )
+
+    def __call__(self, batch: Batch, lr: float) -> Tensor:
+        """(2,) the loss of the whole batch and the norm of its gradient, on the device."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = lr
+        if self.config.compile and self.device.type == "cuda":
+            torch.compiler.cudagraph_mark_step_begin()
+        with self.autocast():
+            loss = self.model.loss(self.model(batch), batch)
+        share = self._share(batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        self._scaler.scale(loss * share).backward()
+        self.processes.average_gradients(self.parameters)
+        self._scaler.unscale_(self.optimiser)
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or float("inf"))
+        self._scaler.step(self.optimiser)
+        self._scaler.update()
+        whole = self.processes.total(loss.detach() * share) / self.processes.world
+        return torch.stack([whole, norm.detach()])
+
+    def _share(self, batch: Batch) -> Tensor | float:
+        """What makes the mean over processes the mean over all targets, when they do not have equally many."""
+        if self.processes.world == 1:
+            return 1.0
+        count = batch.query_mask.sum().float()
+        return count * self.processes.world / self.processes.total(count).clamp(min=1)
+
+    def state(self) -> dict[str, float]:
+        """Of the loss scaling, as JSON; empty where none is used."""
+        return self._scaler.state_dict() if self._scaler.is_enabled() else {}
+
+    def restore(self, state: dict[str, float]) -> None:
+        if state and self._scaler.is_enabled():
+            self._scaler.load_state_dict(state)

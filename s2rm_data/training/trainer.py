@@ -1,0 +1,320 @@
+"""One run: from its config and a store to a complete run folder, through any number of interruptions.
+
+What a run learns is a function of its config and the data: weights start from the seed, batches are functions of (seed,
+epoch, step), and a checkpoint holds all the rest. On a CPU a run that was killed and resumed is bit for bit the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from s2rm_data.errors import InterruptedRunError
+from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches
+from s2rm_data.models import build
+from s2rm_data.models.weights import load_model
+from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, save_weights, state_tensors
+from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.data import RunData
+from s2rm_data.training.folder import RunFolder
+from s2rm_data.training.interrupt import Interrupt
+from s2rm_data.training.listener import Listener, Pace, Validated
+from s2rm_data.training.machine import peak_memory_nbytes
+from s2rm_data.training.processes import Processes
+from s2rm_data.training.records import Recorder
+from s2rm_data.training.schedule import LossWatch, Schedule
+from s2rm_data.training.scores import reference_scores, validate
+from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
+
+AGREE_EVERY = 20  # steps between two moments at which several processes ask each other whether to save or stop
+
+
+@dataclasses.dataclass(kw_only=True)
+class Progress:
+    """Where a run stands; goes to JSON with every checkpoint."""
+
+    step: int = 0  # optimiser steps done
+    best_loss: float | None = None
+    best_step: int | None = None
+    schedule: Schedule = dataclasses.field(default_factory=Schedule)
+    watch: LossWatch = dataclasses.field(default_factory=LossWatch)
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"step": self.step, "best_loss": self.best_loss, "best_step": self.best_step}
+        return {**plain, "schedule": self.schedule.to_json(), "watch": self.watch.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Progress:
+        states = {"schedule": Schedule.from_json(data["schedule"]), "watch": LossWatch.from_json(data["watch"])}
+        return cls(**{**data, **states})
+
+
+class Trainer:
+    """`initial` are weights to start from instead of the seed's (fine-tuning)."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        data: RunData,
+        folder: RunFolder,
+        processes: Processes,
+        *,
+        listener: Listener | None = None,
+        initial: Path | None = None,
+    ) -> None:
+        self.config, self.data, self.folder, self.processes = config, data, folder, processes
+        self.listener = listener or Listener()
+        self.device = torch.device(config.device)
+        self.progress = Progress()
+        torch.manual_seed(config.seed)
+        self.model = load_model(initial) if initial else build(config.model, config.task, **data.model_fields(config))
+        self.model.to(self.device)
+        self.fine_tuning = initial is not None
+        processes.agree(self.model)
+        self.optimiser = make_optimiser(self.model, config)
+        self.stepper = Stepper(self.model, self.optimiser, config, processes)
+        self.batches = TrainingBatches(
+            data.train, batch_size=config.batch_size, seed=config.seed, share=processes.share
+        )
+        self.validation = FixedBatches(data.validation, batch_size=config.validation_batch_size, share=processes.share)
+        self.total = config.total_steps(self.batches.steps_per_epoch)
+        self.validate_every = config.validate_every or self.batches.steps_per_epoch
+        self._pending: list[tuple[int, float, Tensor]] = []  # step, rate, (loss, norm) not yet read from the device
+
+    # -- the whole run
+
+    def run(self) -> dict[str, Any]:
+        """Trains to the end of the budget; returns the summary, which is also in the folder."""
+        log_length = self._restore()
+        if self.config.compile:
+            compile_parts(self.model, self.device)
+        with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
+            self.references = reference_scores(self.validation, self.processes)
+            self.listener.start(self.folder.path.name, self.progress.step, self.total)
+            if self.progress.step == 0:
+                self._begin()
+            self._train()
+            return self._complete()
+
+    def _begin(self) -> None:
+        self.recorder.log({"kind": "references", **self.references})
+        if self.fine_tuning:
+            self._validate()
+        self._checkpoint()
+
+    def _restore(self) -> int:
+        """Go on from the folder's checkpoint if it has one; returns the length of the log that belongs to it."""
+        if not self.folder.state.exists():
+            return 0
+        tensors, record = load_state(self.folder.state)
+        restore_tensors(tensors, self.model, self.optimiser, self.device, self.folder.state)
+        self.stepper.restore(record["scaler"])
+        self.progress = Progress.from_json(record["progress"])
+        return int(record["log_bytes"])
+
+    @contextlib.contextmanager
+    def _recording(self, log_length: int) -> Iterator[Recorder]:
+        recorder = Recorder(self.folder, self.processes.is_first, log_length, self.progress.step)
+        try:
+            yield recorder
+        finally:
+            recorder.close()
+
+    # -- steps
+
+    def _train(self) -> None:
+        begun = self.progress.step
+        epoch, within = divmod(begun, self.batches.steps_per_epoch)
+        keys = (key for key, _ in zip(self.batches.keys_from(epoch, within), range(self.total - begun), strict=False))
+        self.clock = Clock(begun, self.total)
+        with Prefetcher(
+            self.data.train, keys, lambda key: self.batches.request(*key), threads=self.config.loader_threads
+        ) as prefetcher:
+            for _, batch in prefetcher:
+                lr = self.progress.schedule.lr(self.config, self.progress.step, self.total)
+                self._pending.append((self.progress.step, lr, self.stepper(batch, lr)))
+                self.progress.step += 1
+                self._after_step(prefetcher)
+        self._flush()
+
+    def _after_step(self, prefetcher: Prefetcher[Any]) -> None:
+        step = self.progress.step
+        if self.device.type == "cpu" or self.clock.is_time_to_look():
+            self._flush()
+            self.listener.pace(self.clock.pace(self.progress, self._last, prefetcher.waited_seconds))
+        if step % self.validate_every == 0 or step == self.total:
+            self._flush()
+            with self.clock.paused():
+                self._validate()
+            self.recorder.timing(self._timing(prefetcher))
+            self._checkpoint()
+            self.clock.is_time_to_save(0)
+        self._save_or_stop()
+
+    def _save_or_stop(self) -> None:
+        """Now and then save; stop if asked to. Processes must agree on both, which they do every few steps."""
+        if self.processes.world > 1 and self.progress.step % AGREE_EVERY:
+            return
+        save = self.clock.is_time_to_save(self.config.checkpoint_seconds)
+        stop = self.interrupt.asked
+        if self.processes.world > 1:
+            wishes = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
+            save, stop = (bool(wish) for wish in self.processes.total(wishes).tolist())
+        if stop:
+            self._stop()
+        if save:
+            self._checkpoint()
+
+    def _flush(self) -> None:
+        """Read the losses of the steps since the last time, watch over them and log them."""
+        for step, lr, values in self._pending:
+            loss, norm = values.tolist()
+            watched = loss if norm == norm and abs(norm) != float("inf") else norm
+            self.progress.watch = self.progress.watch.after(watched, step, self.config)
+            epoch = step // self.batches.steps_per_epoch
+            self.recorder.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
+            self._last = (loss, lr)
+        self._pending.clear()
+
+    def _stop(self) -> None:
+        self._flush()
+        self._checkpoint()
+        raise InterruptedRunError(
+            f"interrupted at step {self.progress.step} of {self.total}, which is saved; "
+            f"go on with: s2rm-train --resume --out {self.folder.path}"
+        )
+
+    # -- validation and checkpoints
+
+    def _validate(self) -> None:
+        step = self.progress.step
+        result = validate(self.model, self.validation, self.processes, autocast=self.stepper.autocast)
+        self.progress.schedule = self.progress.schedule.after_validation(self.config, result.loss)
+        is_best = self.progress.best_loss is None or result.loss < self.progress.best_loss
+        if is_best:
+            self.progress.best_loss, self.progress.best_step = result.loss, step
+            if self.processes.is_first:
+                save_weights(self.model, self.folder.best)
+        epoch = step // self.batches.steps_per_epoch
+        record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
+        self.recorder.validation(record, self.references)
+        if self.processes.is_first:
+            self.recorder.picture(self.model, self.validation, step)
+        self.listener.validated(
+            Validated(
+                step=step,
+                epoch=epoch,
+                loss=result.loss,
+                is_best=is_best,
+                scores=result.scores,
+                references=self.references,
+            )
+        )
+
+    def _checkpoint(self) -> None:
+        """Weights first, the state last: it is the commit. What came before a kill is written again, the same."""
+        self._flush()
+        if self.processes.is_first:
+            save_weights(self.model, self.folder.last)
+            record = {
+                "progress": self.progress.to_json(),
+                "log_bytes": self.recorder.sync(),
+                "scaler": self.stepper.state(),
+            }
+            save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
+        self.processes.wait()
+
+    # -- the end
+
+    def _timing(self, prefetcher: Prefetcher[Any]) -> dict[str, Any]:
+        pace = self.clock.pace(self.progress, self._last, prefetcher.waited_seconds)
+        return {
+            "step": self.progress.step,
+            "steps_per_second": round(pace.steps_per_second, 4),
+            "waiting_share": round(pace.waiting_share, 5),
+            "training_seconds": round(self.clock.training_seconds, 3),
+            "validation_seconds": round(self.clock.paused_seconds, 3),
+            "peak_memory_bytes": peak_memory_nbytes(self.device),
+        }
+
+    def _complete(self) -> dict[str, Any]:
+        """Scores of the best weights on all held-out data."""
+        self.processes.wait()
+        best = load_model(self.folder.best).to(self.device)
+        held_out = {}
+        for name, source in self.data.held_out().items():
+            batches = FixedBatches(source, batch_size=self.config.validation_batch_size, share=self.processes.share)
+            result = validate(best, batches, self.processes, autocast=self.stepper.autocast)
+            references = reference_scores(batches, self.processes)
+            held_out[name] = {"loss": result.loss, **result.scores, "references": references}
+        summary = {
+            "model": self.config.model,
+            "task": self.config.task,
+            "preset": self.config.preset,
+            "seed": self.config.seed,
+            "parameters": self.model.parameter_count(),
+            "steps": self.progress.step,
+            "epochs": self.progress.step / self.batches.steps_per_epoch,
+            "best_step": self.progress.best_step,
+            "best_validation_loss": self.progress.best_loss,
+            "held_out": held_out,
+        }
+        if self.processes.is_first:
+            self.folder.write_json(self.folder.summary, summary)
+        self.listener.finish(summary)
+        return summary
+
+
+class Clock:
+    """Time of training, apart from the time of validation."""
+
+    LOOK_SECONDS = 0.5  # between two looks at a GPU's losses
+
+    def __init__(self, begun_step: int, total: int) -> None:
+        self.begun_step, self.total = begun_step, total
+        self.begun = self.saved = self.looked = time.monotonic()
+        self.paused_seconds = 0.0
+
+    @property
+    def training_seconds(self) -> float:
+        return max(time.monotonic() - self.begun - self.paused_seconds, 1e-9)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self.paused_seconds += time.monotonic() - begun
+        self.saved = time.monotonic()
+
+    def is_time_to_look(self) -> bool:
+        if time.monotonic() - self.looked < self.LOOK_SECONDS:
+            return False
+        self.looked = time.monotonic()
+        return True
+
+    def is_time_to_save(self, every_seconds: float) -> bool:
+        if time.monotonic() - self.saved < every_seconds:
+            return False
+        self.saved = time.monotonic()
+        return True
+
+    def pace(self, progress: Progress, last: tuple[float, float], waited_seconds: float) -> Pace:
+        done = max(progress.step - self.begun_step, 1)
+        speed = done / self.training_seconds
+        with_pauses = (self.training_seconds + self.paused_seconds) / done
+        return Pace(
+            step=progress.step,
+            total=self.total,
+            loss=last[0],
+            lr=last[1],
+            steps_per_second=speed,
+            waiting_share=waited_seconds / self.training_seconds,
+            seconds_left=(self.total - progress.step) * with_pauses,
+        )
