@@ -29,6 +29,7 @@ from s2rm_data.generators.sc2.backends.catalogue import (
 from s2rm_data.generators.sc2.engine import IDLE
 from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.maps import SIZE, terrain
+from s2rm_data.generators.sc2.rollout import ORDERS
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox
 
@@ -46,7 +47,7 @@ class Command:
 
     kind: int
     target: int = 0  # tag
-    point: tuple[float, float] | None = None
+    goal: tuple[float, float] | None = None  # relative to the map's centre, unrounded
 
 
 @dataclass(kw_only=True)
@@ -141,8 +142,11 @@ class Game:
         target = self.slot(command.target) if command.target else None
         if command.target and target is None:
             return
-        self.log.append((self.loop, self.tag_of[slot], command.kind, command.target, command.point))
-        self.arena.order(0, slot, command.kind, target=-1 if target is None else target, point=command.point)
+        self.log.append((self.loop, self.tag_of[slot], command.kind, command.target, command.goal))
+        if command.goal is not None:
+            self.arena.order_to(slot, command.kind, command.goal)
+        else:
+            self.arena.order(0, slot, command.kind, target=-1 if target is None else target)
 
     def _result(self) -> int:
         standing = [False, False]
@@ -190,8 +194,8 @@ class Game:
         read.
         """
         commands = [
-            {"loop": loop, "tag": tag, "order": kind, "target": target, "point": point}
-            for loop, tag, kind, target, point in self.log
+            {"loop": loop, "tag": tag, "order": ORDERS[kind], "target": target or None, "goal_from_centre": goal}
+            for loop, tag, kind, target, goal in self.log
         ]
         content = {
             "format": "s2rm-data battle",

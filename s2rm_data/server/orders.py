@@ -10,6 +10,7 @@ import numpy as np
 from s2rm_data.generators.sc2.backends.catalogue import ATTACK, HEAL, MOVE, PLAYER, SMART, STOP, SYNONYMS
 from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, IDLE
 from s2rm_data.generators.sc2.engine import MOVE as MOVE_TO
+from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import UNIT_TYPES, can_hit
 from s2rm_data.server.game import Command, Game
@@ -79,22 +80,23 @@ def _resolve(game: Game, slot: int, ability: int, command: Any) -> Command | int
     asked = (command.target_world_space_pos.x, command.target_world_space_pos.y)
     if not all(np.isfinite(coordinate) for coordinate in asked):
         return CANT_USE_THERE
-    point = (_meant(game, slot, 0, asked[0]), _meant(game, slot, 1, asked[1]))
     moves = UNIT_TYPES[int(game.arena.unit_type[slot])].speed_per_second > 0
     if ability == ATTACK:
-        return Command(kind=ATTACK_MOVE, point=asked) if moves else Command(kind=IDLE)
-    return Command(kind=MOVE_TO, point=point) if moves else UNIT_CANT_MOVE
+        goal = (asked[0] - CENTRE, asked[1] - CENTRE)
+        return Command(kind=ATTACK_MOVE, goal=goal) if moves else Command(kind=IDLE)
+    goal = (_meant(game, slot, 0, asked[0]), _meant(game, slot, 1, asked[1]))
+    return Command(kind=MOVE_TO, goal=goal) if moves else UNIT_CANT_MOVE
 
 
 def _meant(game: Game, slot: int, axis: int, asked: float) -> float:
     """The coordinate a client meant that knows the unit's own one in float32 only; beyond the map's edge there is
     nothing.
     """
-    own = float(game.arena.place_of[slot, axis])
-    displacement = asked - float(np.float32(own))
+    own = float(game.arena.centred[slot, axis])
+    displacement = asked - float(np.float32(own + CENTRE))
     if abs(displacement - round(displacement)) < _WHOLE:
         return own + round(displacement)
-    return min(max(asked, -float(SIZE)), 2.0 * SIZE)
+    return min(max(asked, -float(SIZE)), 2.0 * SIZE) - CENTRE
 
 
 def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
@@ -106,8 +108,8 @@ def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
     if ability == SMART:
         ability = (HEAL if unit.is_healer else MOVE) if friendly else ATTACK
     if ability == MOVE:
-        x, y = game.arena.place_of[target]
-        return Command(kind=MOVE_TO, point=(float(x), float(y)))  # to where it stands: the engine knows no following
+        x, y = game.arena.centred[target]
+        return Command(kind=MOVE_TO, goal=(float(x), float(y)))  # to where it stands: the engine knows no following
     if ability == HEAL:
         if not unit.is_healer:
             return NOT_SUPPORTED

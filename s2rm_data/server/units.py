@@ -13,6 +13,7 @@ from s2rm_data.generators.sc2.backends.catalogue import ATTACK, HEAL, MOVE, PLAY
 from s2rm_data.generators.sc2.backends.packages import require_protocol
 from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, HUNT, IDLE
 from s2rm_data.generators.sc2.engine import MOVE as GO
+from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
 from s2rm_data.server.game import Game
@@ -122,5 +123,6 @@ class Observer:
             more.ability_id = _ABILITY[queued.kind]
             if queued.target:
                 more.target_unit_tag = queued.target
-            elif queued.point:
-                more.target_world_space_pos.x, more.target_world_space_pos.y = queued.point
+            elif queued.goal:
+                x, y = queued.goal
+                more.target_world_space_pos.x, more.target_world_space_pos.y = x + CENTRE, y + CENTRE

@@ -16,6 +16,7 @@ from s2rm_data.generators.sc2.backends.catalogue import (
     STOP,
     api_name,
 )
+from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES, UnitType
 from s2rm_data.server.game import Game
@@ -130,7 +131,7 @@ def write_query(response: Any, game: Game, request: Any) -> None:
             response.pathing.add(distance=0.0)
             continue
         plane = UNIT_TYPES[int(game.arena.unit_type[slot])].plane if slot is not None else 0
-        start = tuple(game.arena.place_of[slot]) if slot is not None else (query.start_pos.x, query.start_pos.y)
+        start = tuple(game.arena.centred[slot] + CENTRE) if slot is not None else (query.start_pos.x, query.start_pos.y)
         length = way_length(game, plane, (start[0], start[1]), (query.end_pos.x, query.end_pos.y))
         response.pathing.add(distance=length)
     for query in request.abilities:

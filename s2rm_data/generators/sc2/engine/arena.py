@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.batch import Engine
-from s2rm_data.generators.sc2.engine.step import QUEUED
-from s2rm_data.generators.sc2.formation import CENTRE
+from s2rm_data.generators.sc2.engine.step import QUEUED, order_unit
 from s2rm_data.generators.sc2.scenarios import Scenario
 
 _LONG_AGO = -(10**6)
@@ -36,9 +35,13 @@ class Arena(Engine):
         return self.f[0, at.HEALTH] > 0
 
     @property
-    def place_of(self) -> NDArray[np.float64]:
-        """(U, 2) map coordinates, unrounded."""
-        return np.stack([self.f[0, at.X], self.f[0, at.Y]], axis=-1) + CENTRE
+    def centred(self) -> NDArray[np.float64]:
+        """(U, 2) positions relative to the map's centre, as the engine holds them: unrounded."""
+        return np.stack([self.f[0, at.X], self.f[0, at.Y]], axis=-1)
+
+    def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
+        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it."""
+        order_unit(self.f, self.i, self._table, 0, slot, kind, -1, *goal)
 
     @property
     def passive(self) -> NDArray[np.bool_]:

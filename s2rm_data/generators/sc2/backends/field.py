@@ -1,0 +1,150 @@
+"""The field as the API shows it, in the fixed slots of a snapshot: agents in SMAC's order, enemies as observed."""
+
+# U units of both sides, N agents = the first units, E enemies, A actions; one battle: B = 1
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.backends.catalogue import ATTACK as ATTACK_ABILITY
+from s2rm_data.generators.sc2.backends.catalogue import HEAL, MOVE, OPPONENT, PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, HUNT, IDLE, Orders
+from s2rm_data.generators.sc2.engine import MOVE as GO
+from s2rm_data.generators.sc2.scenarios import Scenario
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
+from s2rm_data.generators.sc2.units import SMAC_RANK, UNIT_TYPES
+
+SHOOT_RANGE = 6.0  # SMAC: how far agents may aim, centre to centre
+MOVE_AMOUNT = 2.0  # SMAC: how far a move leads; its pathing is looked up half as far
+_NOBODY = -1
+_STANDING = {scenarios.ATTACK_MOVE: ATTACK_MOVE, scenarios.HUNT: HUNT, scenarios.NO_ORDER: IDLE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slots:
+    """Who stands in which slot, for a whole episode."""
+
+    tags: tuple[int, ...]  # (U,)
+    unit_type: NDArray[np.uint8]  # (U,)
+    agents: int
+    slot_of: dict[int, int]
+
+    @staticmethod
+    def assign(agents: Sequence[tuple[int, Any]], enemies: Sequence[tuple[int, Any]]) -> Slots:
+        """(unit type, API unit) of both sides; the enemies' order is kept."""
+        ours = sorted(agents, key=lambda unit: (SMAC_RANK[unit[0]], unit[1].pos.x, unit[1].pos.y))
+        everybody = [*ours, *enemies]
+        tags = tuple(unit.tag for _, unit in everybody)
+        return Slots(
+            tags=tags,
+            unit_type=np.array([number for number, _ in everybody], dtype=np.uint8),
+            agents=len(ours),
+            slot_of={tag: slot for slot, tag in enumerate(tags)},
+        )
+
+
+def army(observation: Any, owner: int) -> list[Any]:
+    """The living units of a player, in the order in which the game lists them."""
+    return [unit for unit in observation.observation.raw_data.units if unit.owner == owner]
+
+
+def armies(observation: Any) -> tuple[list[Any], list[Any]]:
+    return army(observation, PLAYER), army(observation, OPPONENT)
+
+
+def read_snapshot(observation: Any, slots: Slots) -> Snapshot:
+    """A unit that is no longer listed is dead."""
+    values = np.zeros((len(slots.tags), 6), dtype=np.float32)
+    for unit in observation.observation.raw_data.units:
+        slot = slots.slot_of.get(unit.tag)
+        if slot is not None:
+            values[slot] = unit.pos.x, unit.pos.y, unit.health, unit.shield, unit.energy, unit.weapon_cooldown
+    columns = [np.ascontiguousarray(values[None, :, k]) for k in range(2, 6)]
+    return Snapshot(
+        agents=slots.agents,
+        unit_type=slots.unit_type,
+        position=np.ascontiguousarray(values[None, :, :2]),
+        health=columns[0],
+        shield=columns[1],
+        energy=columns[2],
+        cooldown_loops=columns[3],
+    )
+
+
+def read_orders(observation: Any, slots: Slots, scenario: Scenario, goal: tuple[float, float]) -> Orders:
+    """What units are ordered to do. The game does not tell it of the enemies: these have their standing order."""
+    kind = np.zeros((1, len(slots.tags)), dtype=np.int8)
+    target = np.full((1, len(slots.tags)), _NOBODY, dtype=np.int16)
+    point = np.zeros((1, len(slots.tags), 2), dtype=np.float32)
+    for unit in observation.observation.raw_data.units:
+        slot = slots.slot_of.get(unit.tag)
+        if slot is None:
+            continue
+        if unit.owner == OPPONENT and not unit.HasField("weapon_cooldown"):
+            kind[0, slot], point[0, slot] = _STANDING[scenario.order], goal
+            continue
+        aimed = unit.engaged_target_tag
+        if unit.orders:
+            order = unit.orders[0]
+            hunts = scenario.order == scenarios.HUNT and unit.owner == OPPONENT
+            kind[0, slot] = HUNT if hunts else _kind(order)
+            point[0, slot] = order.target_world_space_pos.x, order.target_world_space_pos.y
+            aimed = aimed or order.target_unit_tag
+        target[0, slot] = slots.slot_of.get(aimed, _NOBODY)
+    return Orders(kind=kind, target=target, point=point)
+
+
+def _kind(order: Any) -> int:
+    ability = SYNONYMS.get(order.ability_id, order.ability_id)
+    if ability == ATTACK_ABILITY:
+        return ATTACK_UNIT if order.HasField("target_unit_tag") else ATTACK_MOVE
+    return {MOVE: GO, HEAL: HEAL_UNIT}.get(ability, IDLE)
+
+
+def read_pathing(game_info: Any) -> NDArray[np.bool_]:
+    """(W, H) which cells ground units can stand on, first index x."""
+    image = game_info.start_raw.pathing_grid
+    rows = np.frombuffer(image.data, dtype=np.uint8).reshape(image.size.y, -1)
+    if image.bits_per_pixel == 1:
+        return np.unpackbits(rows, axis=1)[:, : image.size.x].T.astype(np.bool_)
+    return (rows == 0)[::-1].T  # old games: a byte a cell, 0 = walkable, the first row is the northern one
+
+
+def action_count(slots: Slots) -> int:
+    agents, enemies = slots.agents, len(slots.tags) - slots.agents
+    heals = any(UNIT_TYPES[int(number)].is_healer for number in slots.unit_type[:agents])
+    return ATTACK + (max(agents, enemies) if heals else enemies)
+
+
+def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: int) -> NDArray[np.bool_]:
+    """(1, N, A) SMAC's mask, from what the API shows."""
+    N, U = snapshot.agents, len(snapshot.unit_type)
+    position, alive = snapshot.position[0].astype(np.float64), snapshot.health[0] > 0
+    healer = np.array([UNIT_TYPES[int(number)].is_healer for number in snapshot.unit_type])
+    mask = np.zeros((1, N, actions), dtype=np.bool_)
+    mask[0, :, NO_OP] = ~alive[:N]
+    mask[0, :, STOP] = alive[:N]
+    for action, dx, dy in ((NORTH, 0, 1), (SOUTH, 0, -1), (EAST, 1, 0), (WEST, -1, 0)):
+        ahead = position[:N] + np.array([dx, dy]) * (MOVE_AMOUNT / 2)
+        mask[0, :, action] = alive[:N] & _walkable(pathing, ahead)
+    difference = position[None, :, :] - position[:N, None, :]
+    near = (difference**2).sum(axis=-1) <= SHOOT_RANGE**2
+    near &= alive[None, :] & alive[:N, None]
+    shoots, heals = ~healer[:N], healer[:N]
+    mask[0, shoots, ATTACK : ATTACK + U - N] = near[shoots, N:]
+    if heals.any():
+        mask[0, heals, ATTACK : ATTACK + N] = near[heals, :N] & ~healer[None, :N]
+    return mask
+
+
+def _walkable(pathing: NDArray[np.bool_], points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    cells = np.floor(points).astype(np.int64)
+    inside = ((cells >= 0) & (cells < pathing.shape)).all(axis=1)
+    cells = np.where(inside[:, None], cells, 0)
+    return inside & pathing[cells[:, 0], cells[:, 1]]
