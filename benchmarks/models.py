@@ -92,11 +92,11 @@ def plain_encoder(encoder: ConvEncoder, x: Tensor, s: Tensor) -> Tensor:
 
 
 def plain_decoder(decoder: ConvDecoder, hidden: Tensor, s: Tensor) -> Tensor:
-    x = decoder.linear1(hidden).relu().view(-1, *decoder.base, decoder.wide).permute(0, 3, 1, 2)
+    x = decoder.linear1(hidden).relu().view(-1, *decoder.base, decoder.width).permute(0, 3, 1, 2)
     x = plain_conv(decoder.conv2, x, decoder.position, s).relu()
-    x = (x + plain_conv(decoder.conv3, x)).relu()
-    x = plain_grow(decoder.grow4, x).relu()
-    x = (x + plain_conv(decoder.conv6, plain_conv(decoder.conv5, x).relu())).relu()
+    x = (x + plain_conv(decoder.conv4, plain_conv(decoder.conv3, x).relu())).relu()
+    x = plain_grow(decoder.grow5, x).relu()
+    x = (x + plain_conv(decoder.conv6, x)).relu()
     return plain_grow(decoder.grow7, x)[..., : decoder.image_size[0], : decoder.image_size[1]]
 
 
@@ -127,6 +127,7 @@ def plain_s2rm_inputs(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor)
 
 def plain_s2gru(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> Tensor:
     u, h_bar = plain_s2rm_inputs(model, e, s, mask, h)
+    h_bar = h_bar.clamp(-model.hidden_limit, model.hidden_limit)
     gru = model.gru
     states = []
     for m in range(h.shape[1]):

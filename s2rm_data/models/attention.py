@@ -88,7 +88,7 @@ class InputAttention(nn.Module):
         e = torch.where(mask.unsqueeze(-1), e, 0.0)
         weight = torch.where(mask.unsqueeze(-2), weight, 0.0)
         rows = e.reshape(-1, encoding)
-        query = (rows @ self.theta_q.flatten(1)).view(steps, batch, 1, views, -1)
+        query = (rows @ self.theta_q.flatten(1)).view(steps, batch, 1, views, self.heads * self.key_size)
         query = query * head_blocks(self.heads, self.key_size, query)[:, None]  # (T, B, K, A, K * D)
         value = self.gate.widen((rows @ self.theta_v.flatten(1)).view(steps, batch, views, self.heads, encoding))
         local = weight.to(e.dtype) @ e
@@ -107,7 +107,7 @@ class InputAttention(nn.Module):
     def forward(self, key: Tensor, views: AttendedViews) -> Tensor:
         """key (B, M, K * D) = h Theta^K -> u (B, M, E)."""
         logits = torch.baddbmm(views.absent, key, views.query)
-        attention = logits.unflatten(-1, (self.heads, -1)).softmax(-1) * views.weight
+        attention = logits.view(*key.shape[:2], self.heads, views.weight.shape[-1]).softmax(-1) * views.weight
         attended = torch.baddbmm(views.base, attention.flatten(2).to(views.value.dtype), views.value)
         return self.gate(attended, views.local)
 

@@ -51,7 +51,7 @@ class ModelConfig:
     position_scale: float
     position_base: float = 16.0
     codec: str = "conv"
-    width: int = 32  # Assumption: channels at the finer resolution; the paper's figures are lost
+    width: int = 32  # Assumption: channels of every layer; the paper's figures are lost
     encoding_size: int = 128  # first dimension of Theta, tables tab:bb_hparams and tab:sc2_hparams
     # Assumption: few pixels are set, so logits start low (for sc2 also the class `nothing` high).
     output_bias: float = -2.5

@@ -34,25 +34,24 @@ def halved(size: int) -> int:
 
 
 class ConvEncoder(nn.Module):
-    """E: six convolutions and a linear layer. Crops 11 -> 6 -> 3 pixels; polar images halve at the second layer too.
+    """E: six convolutions and a linear layer. Crops go 11 -> 6 -> 3 pixels; polar images are halved once more.
 
-    1 conv /2, 2 conv, [position], 3-4 residual block, 5 conv /2, 6 residual conv, 7 linear.
+    1 conv /2, 2 conv /2, [position], 3-4 residual block, 5 conv (/2 if polar), 6 residual conv, 7 linear.
     """
 
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
         polar, w = config.task == "sc2", config.width
-        second_stride = 2 if polar else 1
-        size = tuple(halved(halved(n) if polar else n) for n in config.image_size)
-        final = halved(size[0]) * halved(size[1])
+        size = (halved(halved(config.image_size[0])), halved(halved(config.image_size[1])))
+        final = halved(size[0]) * halved(size[1]) if polar else size[0] * size[1]
         self.conv1 = Conv(config.view_channels, w, stride=2, polar=polar)
-        self.conv2 = Conv(w, w, stride=second_stride, polar=polar)
+        self.conv2 = Conv(w, w, stride=2, polar=polar)
         self.conv3 = Conv(w, w, polar=polar)
-        self.position = PositionMap(position_size, w, (size[0], size[1]), polar=polar) if position_size else None
+        self.position = PositionMap(position_size, w, size, polar=polar) if position_size else None
         self.conv4 = Conv(w, w, polar=polar)
-        self.conv5 = Conv(w, 2 * w, stride=2, polar=polar)
-        self.conv6 = Conv(2 * w, 2 * w, polar=polar)
-        self.linear = nn.Linear(2 * w * final, config.encoding_size)
+        self.conv5 = Conv(w, w, stride=2 if polar else 1, polar=polar)
+        self.conv6 = Conv(w, w, polar=polar)
+        self.linear = nn.Linear(w * final, config.encoding_size)
 
     def forward(self, views: Tensor, s: Tensor | None) -> Tensor:
         """(N, C, H, W), (N, d) -> (N, encoding_size). Views may be of any real dtype."""
@@ -73,27 +72,26 @@ class ConvEncoder(nn.Module):
 class ConvDecoder(nn.Module):
     """D: from a hidden state to the observation at a query, in seven layers.
 
-    1 linear (a transposed convolution of one pixel), 2 conv [position], 3 residual conv, 4 grow x 2, 5-6 residual
-    block, 7 grow x 2, then cut to the image size. Layer 1 and the hidden state's part of layer 2 do not depend on the
+    1 linear (a transposed convolution of one pixel), 2 conv [position], 3-4 residual block, 5 grow x 2, 6 residual
+    conv, 7 grow x 2, then cut to the image size. Layer 1 and the hidden state's part of layer 2 do not depend on the
     query and are computed once for all queries of one state. A polar image is never cut along the angle: an angular
     size that is not a multiple of four grows by two once or not at all.
     """
 
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
-        polar, w = config.task == "sc2", config.width
+        polar, self.width = config.task == "sc2", config.width
         self.image_size = height, width = config.image_size
         grow_angle = [2 if width % 4 == 0 else 1, 2 if width % 2 == 0 else 1] if polar else [2, 2]
         self.base = (halved(halved(height)), -(-width // (grow_angle[0] * grow_angle[1])))
-        self.wide = 2 * w
-        self.linear1 = nn.Linear(hidden_size, self.wide * self.base[0] * self.base[1])
-        self.conv2 = Conv(self.wide, self.wide, polar=polar)
-        self.position = PositionMap(position_size, self.wide, self.base, polar=polar) if position_size else None
-        self.conv3 = Conv(self.wide, self.wide, polar=polar)
-        self.grow4 = Grow(self.wide, w, (2, grow_angle[0]))
-        self.conv5 = Conv(w, w, polar=polar)
-        self.conv6 = Conv(w, w, polar=polar)
-        self.grow7 = Grow(w, output_channels(config), (2, grow_angle[1]))
+        self.linear1 = nn.Linear(hidden_size, self.width * self.base[0] * self.base[1])
+        self.conv2 = Conv(self.width, self.width, polar=polar)
+        self.position = PositionMap(position_size, self.width, self.base, polar=polar) if position_size else None
+        self.conv3 = Conv(self.width, self.width, polar=polar)
+        self.conv4 = Conv(self.width, self.width, polar=polar)
+        self.grow5 = Grow(self.width, self.width, (2, grow_angle[0]))
+        self.conv6 = Conv(self.width, self.width, polar=polar)
+        self.grow7 = Grow(self.width, output_channels(config), (2, grow_angle[1]))
         with torch.no_grad():
             self.grow7.bias.copy_(output_bias(config))
 
@@ -107,14 +105,14 @@ class ConvDecoder(nn.Module):
 
     def _unfold(self, hidden: Tensor) -> Tensor:
         """(R, hidden_size) -> (R, C, *base), layer 2 before its activation."""
-        x = self.linear1(hidden).relu().view(-1, *self.base, self.wide).permute(0, 3, 1, 2)
+        x = self.linear1(hidden).relu_().view(-1, *self.base, self.width).permute(0, 3, 1, 2)
         return self.conv2(x)
 
     def _draw(self, x: Tensor, s: Tensor | None) -> Tensor:
         if self.position is not None and s is not None:
             x = self.position(x, s)
         x = x.relu()
-        x = (x + self.conv3(x)).relu_()
-        x = self.grow4(x).relu_()
-        x = (x + self.conv6(self.conv5(x).relu_())).relu_()
+        x = (x + self.conv4(self.conv3(x).relu_())).relu_()
+        x = self.grow5(x).relu_()
+        x = (x + self.conv6(x)).relu_()
         return self.grow7(x)[..., : self.image_size[0], : self.image_size[1]]

@@ -18,14 +18,23 @@ class S2GRUConfig(S2RMConfig):
         "sc2": {"truncation": 0.5},  # table tab:sc2_hparams
     }
 
+    # Assumption: h-bar is clamped to +-this. The paper has no such bound, and inside it nothing changes; but c = W^L h
+    # and h~ may both amplify, and without it a model trained on 5-step windows reached 1e20 within 66 steps.
+    hidden_limit: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("hidden_limit", self.hidden_limit >= 1, "at least 1, the range of a GRU's own states")
+
 
 class S2GRU(S2RM):
-    """State: h (B, M, H), zero at the start."""
+    """State: h (B, M, H), zero at the start. |h| <= hidden_limit: h' lies between tanh and the clamped h-bar."""
 
     Config = S2GRUConfig
 
     def __init__(self, config: S2GRUConfig) -> None:
         super().__init__(config)
+        self.hidden_limit = config.hidden_limit
         self.gru = ModuleGRU(config.modules, config.encoding_size, config.hidden_size)
 
     def initial_state(self, batch_size: int) -> Tensor:
@@ -36,7 +45,7 @@ class S2GRU(S2RM):
         return state
 
     def cell(self, u: Tensor, h_bar: Tensor, state: Tensor) -> Tensor:
-        return self.gru(u, h_bar).transpose(0, 1)
+        return self.gru(u, h_bar.clamp(-self.hidden_limit, self.hidden_limit)).transpose(0, 1)
 
 
 MODEL = S2GRU

@@ -1,0 +1,35 @@
+"""Models in safetensors files."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from s2rm_data.errors import UsageError
+from s2rm_data.models import build, names
+from s2rm_data.models.weights import load_model, save_model
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+def test_a_saved_model_predicts_the_same_when_loaded(tmp_path, make_batch, small, name, task):
+    model = build(name, task=task, **small(name, task))
+    save_model(model, tmp_path / "model.safetensors")
+    torch.manual_seed(99)
+    loaded = load_model(tmp_path / "model.safetensors")
+    batch = make_batch(task)
+    assert type(loaded) is type(model) and loaded.config == model.config
+    for saved, again in zip(model(batch), loaded(batch), strict=True):
+        assert torch.equal(saved, again)
+
+
+def test_files_that_hold_no_model_are_named(tmp_path):
+    with pytest.raises(UsageError, match="can be read"):
+        load_model(tmp_path / "none.safetensors")
+    (tmp_path / "text.safetensors").write_text("no weights")
+    with pytest.raises(UsageError, match="can be read"):
+        load_model(tmp_path / "text.safetensors")
+    save_file({"x": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(UsageError, match="not which model"):
+        load_model(tmp_path / "other.safetensors")

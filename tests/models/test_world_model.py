@@ -1,0 +1,232 @@
+"""What every model promises on both tasks: order, number and absence of views, the state, learning, compiling."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from s2rm_data.errors import UsageError
+from s2rm_data.models import build, names
+
+EVERY = [(name, task) for name in names() for task in ("bballs", "sc2")]
+every_model = pytest.mark.parametrize(("name", "task"), EVERY)
+RECURRENT = [name for name in names() if name != "tto"]
+
+
+@pytest.fixture
+def model(name, task, small):
+    return build(name, task=task, **small(name, task))
+
+
+def views_of(batch, index):
+    """The batch with its views (and next views) indexed along V."""
+    parts = ("views", "view_position", "view_mask", "next_views", "next_view_position", "next_view_mask")
+    return dataclasses.replace(batch, **{part: getattr(batch, part)[:, :, index] for part in parts})
+
+
+def assert_same(first, second, **tolerance):
+    for a, b in zip(first, second, strict=True):
+        torch.testing.assert_close(a, b, **({"rtol": 1e-4, "atol": 1e-5} | tolerance))
+
+
+@every_model
+def test_predictions_have_the_shape_of_the_targets(model, make_batch, task):
+    batch = make_batch(task, B=2, T=3, V=4, Q=5)
+    prediction = model(batch)
+    if task == "bballs":
+        assert prediction.crop.shape == batch.targets.crop.shape
+        assert ((prediction.probability() > 0) & (prediction.probability() < 1)).all()
+    else:
+        assert prediction.friendly.shape == batch.targets.friendly.shape
+        assert prediction.unit_type.shape == (2, 3, 5, 10, 8, 12)
+        assert prediction.hecs.shape == batch.targets.hecs.shape
+
+
+@every_model
+def test_the_order_of_views_changes_nothing(model, make_batch, task):
+    batch = make_batch(task, V=5)
+    assert_same(model(batch), model(views_of(batch, torch.randperm(5))))
+
+
+@every_model
+def test_dropped_views_equal_absent_views(model, make_batch, task):
+    batch = make_batch(task, V=5)
+    absent = views_of(batch, torch.tensor([0, 2]))
+    mask = torch.zeros_like(batch.view_mask)
+    mask[:, :, [0, 2]] = True
+    garbage = torch.where(mask[..., None, None, None], batch.views, 1e3)
+    dropped = dataclasses.replace(
+        batch,
+        view_mask=mask,
+        next_view_mask=mask,
+        views=garbage,
+        next_views=torch.where(garbage == 1e3, 1e3, batch.next_views),
+    )
+    assert_same(model(absent), model(dropped))
+
+
+@every_model
+@pytest.mark.parametrize("views", [1, 30])
+def test_any_number_of_views_and_queries_is_taken(model, make_batch, task, views):
+    batch = make_batch(task, B=1, T=2, V=views, Q=views)
+    loss = model.loss(model(batch), batch)
+    loss.backward()
+    assert loss.isfinite()
+
+
+@every_model
+def test_a_step_without_any_view_is_finite_and_so_are_its_gradients(model, make_batch, task):
+    batch = make_batch(task)
+    mask = batch.view_mask.clone()
+    mask[0, 1] = False
+    mask[1, 0] = False
+    batch = dataclasses.replace(batch, view_mask=mask, next_view_mask=mask)
+    model.loss(model(batch), batch).backward()
+    for parameter in model.parameters():
+        assert parameter.grad is None or parameter.grad.isfinite().all()
+    empty = views_of(batch, torch.tensor([], dtype=torch.long))
+    assert all(part.isfinite().all() for part in model(empty))
+
+
+@every_model
+def test_stepping_with_an_explicit_state_equals_the_whole_window(model, make_batch, task):
+    batch = make_batch(task, T=4)
+    whole = model(batch)
+    source = "next_view" if model.needs_next_views else "view"
+    views, position, mask = (getattr(batch, source + part) for part in ("s", "_position", "_mask"))
+    state = model.initial_state(len(views))
+    for t in range(4):
+        (encoded,) = model.encode(views[:, t : t + 1], position[:, t : t + 1], mask[:, t : t + 1])
+        state = model.step(encoded, state)
+        stepped = model.decode(state, batch.query_position[:, t])
+        assert_same(stepped, (part[:, t] for part in whole))
+
+
+@every_model
+def test_every_parameter_takes_part(model, make_batch, task):
+    batch = make_batch(task, T=3)
+    model.loss(model(batch), batch).backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or not (p.grad != 0).any()] == []
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_past_matters_and_the_future_does_not(small, make_batch, name):
+    model = build(name, task="bballs", **small(name, "bballs"))
+    batch = make_batch("bballs", T=4)
+    changed = dataclasses.replace(batch, views=batch.views.clone())
+    changed.views[:, 1] = 1 - changed.views[:, 1]
+    before, after = model(batch).crop, model(changed).crop
+    torch.testing.assert_close(before[:, 0], after[:, 0])
+    assert all(not torch.equal(before[:, t], after[:, t]) for t in (1, 2, 3))
+
+
+def test_the_oracle_reads_the_next_views_only(small, make_batch):
+    model = build("tto", task="bballs", **small("tto", "bballs"))
+    batch = make_batch("bballs")
+    assert_same(model(batch), model(dataclasses.replace(batch, views=1 - batch.views)))
+    with pytest.raises(UsageError, match="views of the next frame"):
+        model(dataclasses.replace(batch, next_views=None))
+
+
+def train(model, batch, steps, lr):
+    optimiser = torch.optim.Adam(model.parameters(), lr=lr)
+    losses = []
+    for _ in range(steps):
+        loss = model.loss(model(batch), batch)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
+@every_model
+def test_every_model_overfits_one_small_batch(name, task, small, make_batch):
+    model = build(name, task=task, **small(name, task, width=16))
+    losses = train(model, make_batch(task, B=2, T=3, V=3, Q=2), 150, 4e-3)
+    assert losses[-1] < 0.03 * losses[0]
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+@pytest.mark.parametrize("name", ["s2gru", "lstm"])
+def test_the_convolutional_codec_overfits_one_small_batch(name, task, small, make_batch):
+    model = build(name, task=task, **small(name, task, codec="conv", width=16))
+    losses = train(model, make_batch(task, B=2, T=2, V=3, Q=2), 150, 4e-3)
+    assert losses[-1] < 0.1 * losses[0]
+
+
+def largest_hidden(model, batch, steps):
+    """|h| over many steps with the batch's views shown again and again, and the last third with none."""
+    with torch.no_grad():
+        encoded = model.encode_batch(batch)
+        blind = model.encode_batch(dataclasses.replace(batch, view_mask=torch.zeros_like(batch.view_mask)))
+        state, largest = model.initial_state(len(batch.views)), []
+        for t in range(steps):
+            source = encoded if t < 2 * steps // 3 else blind
+            state = model.step(source[t % len(source)], state)
+            largest.append(model.hidden(state).abs().max().item())
+    return largest
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_hidden_states_stay_bounded_over_100_steps(name, task, small, make_batch):
+    model = build(name, task=task, **small(name, task))
+    batch = make_batch(task, T=5)
+    at_start = largest_hidden(model, batch, 100)
+    assert max(at_start) < 10
+    train(model, batch, 30, 3e-3)
+    trained = largest_hidden(model, batch, 100)
+    assert max(trained[66:]) <= 1.5 * max(trained[:66])  # it does not grow where nothing is seen
+    if name in ("s2gru", "lstm", "rims"):
+        assert max(trained) <= 10
+    else:
+        # A relational memory is an integrator by its definition, M' = i tanh(.) + f M with i, f < 1: |M| <= 1 + t.
+        # The message of an S2RMC is linear in it.
+        gain = model.message.weight.abs().sum(1).max().item() if name == "s2rmc" else 1.0
+        assert all(value <= gain * (1 + t) + 1 for t, value in enumerate(trained, start=1))
+
+
+def test_without_the_clamp_the_papers_local_sum_lets_states_explode(small, make_batch):
+    model = build("s2gru", task="bballs", **small("s2gru", "bballs", hidden_limit=1e30))
+    batch = make_batch("bballs", T=5)
+    train(model, batch, 30, 3e-3)
+    assert max(largest_hidden(model, batch, 60)) > 1e3
+
+
+@pytest.mark.parametrize("name", ["s2gru", "s2rmc"])
+def test_hidden_states_stay_bounded_with_the_papers_sizes(name, make_batch):
+    model = build(name, task="bballs", codec="mlp", width=8)
+    assert max(largest_hidden(model, make_batch("bballs", T=5), 100)) < 10
+
+
+@pytest.mark.parametrize("name", names())
+def test_bfloat16_autocast_is_finite_and_near_full_precision(small, make_batch, name):
+    model = build(name, task="bballs", **small(name, "bballs"))
+    batch = make_batch("bballs")
+    mask = batch.view_mask.clone()
+    mask[0, 1] = False
+    batch = dataclasses.replace(batch, view_mask=mask)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model.loss(model(batch), batch)
+    loss.backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    torch.testing.assert_close(loss, model.loss(model(batch), batch), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_every_model_compiles_without_a_graph_break(small, make_batch, name):
+    codec = "conv" if name in ("s2gru", "lstm") else "mlp"
+    model = build(name, task="bballs", **small(name, "bballs", codec=codec))
+    batch = make_batch("bballs", T=2)
+
+    def loss(batch):
+        return model.loss(model(batch), batch)
+
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend="eager", fullgraph=True)(batch)
+    torch.testing.assert_close(compiled, loss(batch))
