@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -44,7 +43,3 @@ class Sc2Config:
     @property
     def grid(self) -> PolarGrid:
         return PolarGrid(radial=self.radial, angular=self.angular, radius=self.radius)
-
-    def on(self, scenario: str) -> Sc2Config:
-        """The same config for another scenario."""
-        return dataclasses.replace(self, scenario=scenario)
