@@ -72,9 +72,9 @@ def _as_json(store: Any) -> dict[str, Any]:
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
 def verify(store: Path, quiet: bool, as_json: bool) -> None:
-    """Check every byte of STORE against its manifest, and decode every chunk.
+    """Check every byte of STORE against its manifest.
 
-    Prints a content digest for each group; it depends on the values alone, not on how they are split into files.
+    Prints a content digest for each group; it does not depend on how the content is split into files.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Checking a store from end to end: every object the manifest names, byte for byte, and every chunk decoded."""
+"""Checking a store from end to end: every object the manifest names, byte for byte."""
 
 from __future__ import annotations
 
