@@ -13,6 +13,7 @@ from s2rm_data.cli.inspect import info, verify
 from s2rm_data.cli.preview import preview
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.sc2 import sc2
+from s2rm_data.cli.sc2_server import sc2_server
 from s2rm_data.cli.stats import stats
 
 
@@ -34,7 +35,7 @@ def data() -> None:
     """
 
 
-for _command in (bballs, sc2, info, verify, preview, stats, export):
+for _command in (bballs, sc2, info, verify, preview, stats, export, sc2_server):
     data.add_command(_command)
 
 

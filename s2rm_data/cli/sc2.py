@@ -12,6 +12,7 @@ from s2rm_data.cli.options import count_option, generation_options
 from s2rm_data.cli.run import EXIT_STATUSES
 
 SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of images
+GAME_SHARD_EPISODES = 16  # an episode of the real game takes seconds: commit often
 
 
 @click.command(epilog=EXIT_STATUSES)
@@ -34,10 +35,10 @@ SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of i
 @click.option("--radius", type=float, default=None, help="Radius of the field of view.  [default: 9, SMAC's sight]")
 @click.option(
     "--backend",
-    type=click.Choice(["auto", "engine"]),
+    type=click.Choice(["auto", "engine", "starcraft2"]),
     default="auto",
     show_default=True,
-    help="What plays the battles: the embedded engine.",
+    help="What plays the battles: the embedded engine, or the StarCraft II at SC2PATH; auto: the game if there is one.",
 )
 @generation_options
 def sc2(
@@ -51,14 +52,15 @@ def sc2(
 ) -> None:
     """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
-    Scripted policies play the scenario on the embedded engine. A scenario is one of SMAC's, or anything spelled like
-    them: 1s2z, 5s3z, 7s4z_vs_3c.
+    Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
+    or anything spelled like them: 1s2z, 5s3z, 7s4z_vs_3c.
 
     \b
     Examples:
       s2rm-data sc2 --scenario 3s5z                  # 3,000 + 300 episodes, added to data.zarr
       s2rm-data sc2 --preset paper                   # all scenarios of the paper
       s2rm-data sc2 --scenario 2s3z,1s2z --train 50 --val 10 --policy kite
+      SC2PATH=~/StarCraftII s2rm-data sc2 --scenario 3s5z --train 100 --val 10 --backend starcraft2
       s2rm-data sc2 --list
     """
     if listing:
@@ -66,16 +68,36 @@ def sc2(
         return
     from s2rm_data.generators.sc2.source import plan
 
+    shared = {name: options.pop(name) for name in ("overwrite", "dry_run", "quiet", "as_json")}
+    given = {name: value for name, value in options.items() if value is not None}
+    names = [name.strip() for entry in scenario for name in entry.split(",")]
+    splits = plan(scenario=names, **given)
+    taken = _choose_backend(backend, quiet=shared["quiet"])
+    default_size = SHARD_EPISODES if taken == "engine" else GAME_SHARD_EPISODES
     run = Run(
         out=out,
         workers=workers,
-        shard_size=SHARD_EPISODES if shard_size is None else shard_size,
+        shard_size=default_size if shard_size is None else shard_size,
         unit="episodes",
-        **{name: options.pop(name) for name in ("overwrite", "dry_run", "quiet", "as_json")},
+        **shared,
     )
-    given = {name: value for name, value in options.items() if value is not None}
-    names = [name.strip() for entry in scenario for name in entry.split(",")]
-    run_generation(plan(scenario=names, **given), run)
+    if taken == "engine":
+        run_generation(splits, run)
+        return
+    from s2rm_data.generators.sc2.backends.process import Games
+    from s2rm_data.generators.sc2.backends.split import played_by
+
+    with Games() as games:
+        run_generation(played_by(games, splits), run)
+
+
+def _choose_backend(asked: str, *, quiet: bool) -> str:
+    from s2rm_data.generators.sc2.backends.choice import choose
+
+    choice = choose(asked)
+    if not quiet and asked == "auto":
+        click.echo(f"s2rm-data: --backend {choice.backend}: {choice.why}", err=True)
+    return choice.backend
 
 
 def _print_list() -> None:

@@ -134,8 +134,8 @@ def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: i
         ahead = position[:N] + np.array([dx, dy]) * (MOVE_AMOUNT / 2)
         mask[0, :, action] = alive[:N] & _walkable(pathing, ahead)
     difference = position[None, :, :] - position[:N, None, :]
-    near = (difference**2).sum(axis=-1) <= SHOOT_RANGE**2
-    near &= alive[None, :] & alive[:N, None]
+    within = np.asarray((difference**2).sum(axis=-1) <= SHOOT_RANGE**2)
+    near = within & alive[None, :] & alive[:N, None]
     shoots, heals = ~healer[:N], healer[:N]
     mask[0, shoots, ATTACK : ATTACK + U - N] = near[shoots, N:]
     if heals.any():

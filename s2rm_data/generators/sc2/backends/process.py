@@ -145,12 +145,6 @@ class Games:
         for game in games:
             game.close()
 
-    @property
-    def version(self) -> str:
-        """The game's own words on what it is; starts one if none runs."""
-        with self.game() as game:
-            return game.version
-
     @contextlib.contextmanager
     def game(self) -> Iterator[GameProcess]:
         """A game for one caller. After a fault its process is ended and not used again."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from s2rm_data.errors import S2RMError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.process import GameFault, Games
+from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, Games
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record, rollout
@@ -20,6 +21,7 @@ from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.seeding import sequence_seeds
 
 ATTEMPTS = 3
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +30,6 @@ class GameSplit(Sc2Split):
 
     games: Games
     game_version: str
-
-    @staticmethod
-    def of(split: Sc2Split, games: Games) -> GameSplit:
-        kept = {f.name: getattr(split, f.name) for f in dataclasses.fields(Sc2Split) if f.init and f.name[0] != "_"}
-        return GameSplit(**kept, games=games, game_version=games.version)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -50,28 +47,37 @@ class GameSplit(Sc2Split):
         return {spec.name: values[spec.name] for spec in self.arrays}
 
 
+def played_by(games: Games, splits: Sequence[Sc2Split]) -> list[GameSplit]:
+    """The same splits, played in the game. Starts one, to learn its version."""
+    version = _with_fresh_games(games, lambda game: game.version, "while it was started")
+    names = [f.name for f in dataclasses.fields(Sc2Split) if not f.name.startswith("_")]
+    kept = [{name: getattr(split, name) for name in names} for split in splits]
+    return [GameSplit(**fields, games=games, game_version=version) for fields in kept]
+
+
 def play_episode(games: Games, config: Sc2Config, seed: int) -> Record:
     """The episode of a seed, each array (1, ...). A game that fails is replaced and the episode played from its
     start.
     """
     scenario = scenarios.parse(config.scenario)
+    seeds, epsilon = np.array([seed], dtype=np.uint64), float(config.epsilon or 0.0)
+
+    def play(game: GameProcess) -> Record:
+        game.episodes += 1
+        battle = GameBattle(game, scenario, seed)
+        return rollout(battle, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
+
+    return _with_fresh_games(games, play, f"in the episode of seed {seed} ({config.scenario})")
+
+
+def _with_fresh_games(games: Games, work: Callable[[GameProcess], T], when: str) -> T:
     for _ in range(ATTEMPTS):
         try:
             with games.game() as game:
-                battle = GameBattle(game, scenario, seed)
-                record = rollout(
-                    battle,
-                    scenario,
-                    policy=config.policy,
-                    epsilon=float(config.epsilon or 0.0),
-                    seeds=np.array([seed], dtype=np.uint64),
-                    steps=config.steps,
-                )
-                game.episodes += 1
-                return record
+                return work(game)
         except GameFault as fault:
             last = fault
     raise S2RMError(
-        f"the game failed {ATTEMPTS} times in the episode of seed {seed} ({config.scenario}): {last}. "
+        f"the game failed {ATTEMPTS} times {when}: {last}. "
         "What was committed is safe; run the same command again to go on, or use --backend engine"
     )
