@@ -80,7 +80,13 @@ def _waypoints(passable: NDArray[np.bool_]) -> NDArray[np.int16]:
     if inside.sum() == (np.ptp(xs) + 1) * (np.ptp(ys) + 1):  # a rectangle: every way is straight
         goal = np.arange(CELLS, dtype=np.int16)[None, :]
         return np.where(inside[:, None] & inside[None, :], goal, np.int16(-1))
-    return _waypoints_around_walls(np.ascontiguousarray(passable), _straight_pairs(np.ascontiguousarray(passable)))
+    grid = np.ascontiguousarray(passable)
+    waypoint = _waypoints_around_walls(grid, _straight_pairs(grid))
+    # Assumption: who is sent into a wall goes to the passable cell nearest to it.
+    walls, cells = np.flatnonzero(~inside), np.flatnonzero(inside)
+    apart = (walls[:, None] // SIZE - cells // SIZE) ** 2 + (walls[:, None] % SIZE - cells % SIZE) ** 2
+    waypoint[:, walls] = waypoint[:, cells[np.argmin(apart, axis=1)]]
+    return waypoint
 
 
 @nb.njit(nogil=True, cache=True)

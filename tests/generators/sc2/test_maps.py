@@ -77,3 +77,9 @@ def test_fliers_pass_everywhere() -> None:
 def test_an_unknown_terrain_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean 'corridor'"):
         terrain("coridor")
+
+
+def test_the_way_into_a_wall_leads_to_the_nearest_walkable_cell() -> None:
+    ground = terrain("plateau")
+    inside_the_cliff, below = 16 * SIZE + 12, 16 * SIZE + 9
+    assert ground.waypoint[GROUND, below, inside_the_cliff] == 16 * SIZE + 11

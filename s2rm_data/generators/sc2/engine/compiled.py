@@ -27,7 +27,8 @@ inner = nb.njit(**(_OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": T
 
 
 def _digest() -> int:
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    names = ("chance", "combat", "compiled", "layout", "loop", "motion", "step")
+    files = [Path(__file__).with_name(f"{name}.py") for name in names]
     files += [Path(module.__file__ or "") for module in (philox, maps, snapshot, units)]
     return int.from_bytes(hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()[:7], "big")
 
@@ -41,7 +42,7 @@ def _compiled_from():  # type: ignore[no-untyped-def]
 
 
 def forget_stale(*modules: ModuleType) -> None:
-    """Empty the disk cache of the modules' compiled functions if any source has changed since; call before using them."""
+    """Empty the modules' caches of compiled functions if any source has changed since; call before using them."""
     if _compiled_from() == SOURCES:
         return
     functions = [value for module in modules for value in vars(module).values() if hasattr(value, "recompile")]

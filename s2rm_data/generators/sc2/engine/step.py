@@ -28,7 +28,7 @@ from s2rm_data.generators.sc2.engine.layout import (
     Y,
 )
 from s2rm_data.generators.sc2.engine.loop import give_order, run_loop
-from s2rm_data.generators.sc2.engine.motion import can_stand
+from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
 from s2rm_data.generators.sc2.units import GROUND, LOOPS_PER_STEP
 
@@ -126,6 +126,13 @@ def order_unit(f, i, t, b, u, order, target, goal_x, goal_y):  # type: ignore[no
     give_order(f[b], i[b], t, u, order, target, goal_x, goal_y)
 
 
+@inner
+def _is_pathing_cell(land, x, y):  # type: ignore[no-untyped-def]
+    """SMAC's can_move: it rounds toward zero, so up to 1 beyond the west and south edges is the edge's cell."""
+    cell_x, cell_y = int(x + SIZE / 2), int(y + SIZE / 2)
+    return 0 <= cell_x < SIZE and 0 <= cell_y < SIZE and land[GROUND, cell_x, cell_y]
+
+
 @compiled
 def available_batch(f, i, t, n, land, available):  # type: ignore[no-untyped-def]
     """SMAC's availability masks into (B, N, A)."""
@@ -138,10 +145,10 @@ def available_batch(f, i, t, n, land, available):  # type: ignore[no-untyped-def
                 continue
             x, y = f[b, X, u], f[b, Y, u]
             available[b, u, STOP] = True
-            available[b, u, NORTH] = can_stand(land, GROUND, x, y + half)
-            available[b, u, SOUTH] = can_stand(land, GROUND, x, y - half)
-            available[b, u, EAST] = can_stand(land, GROUND, x + half, y)
-            available[b, u, WEST] = can_stand(land, GROUND, x - half, y)
+            available[b, u, NORTH] = _is_pathing_cell(land, x, y + half)
+            available[b, u, SOUTH] = _is_pathing_cell(land, x, y - half)
+            available[b, u, EAST] = _is_pathing_cell(land, x + half, y)
+            available[b, u, WEST] = _is_pathing_cell(land, x - half, y)
             heals = t[i[b, KIND, u], HEAL_RATE] > 0.0
             first, stop = (0, n) if heals else (n, f.shape[2])
             for v in range(first, stop):

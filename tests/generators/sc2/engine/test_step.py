@@ -12,7 +12,7 @@ from s2rm_data.generators.sc2.engine import DRAW, LIMIT, LOSS, WIN, Engine
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.scenarios import parse
-from s2rm_data.generators.sc2.snapshot import ATTACK, STOP
+from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, STOP, WEST
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 
@@ -28,7 +28,7 @@ def masks_by_the_book(engine: Engine) -> np.ndarray:
         x, y = engine.f[b, [at.X, at.Y], agent] + 16
         masks[b, agent, 1] = True
         for action, (dx, dy) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0)), start=2):
-            u, v = math.floor(x + dx), math.floor(y + dy)
+            u, v = int(x + dx), int(y + dy)
             masks[b, agent, action] = 0 <= u < 32 and 0 <= v < 32 and grid[u, v]
         healer = kinds[agent].is_healer
         for k, target in enumerate(range(engine.agents) if healer else range(engine.agents, engine.units)):
@@ -47,6 +47,12 @@ def test_masks_are_smacs(name: str) -> None:
         assert (mask == masks_by_the_book(engine)).all()
         engine.step(np.argmax(mask * draws.random(mask.shape), axis=2))
     assert engine.actions == ATTACK + engine.scenario.enemy_count
+
+
+def test_masks_round_toward_zero_at_the_maps_edge_as_smacs() -> None:
+    engine = duel("2m_vs_1sc", (0.5, 16.0), (31.5, 16.0), (16.0, 20.0))
+    assert engine.available()[0, :, [EAST, WEST]].tolist() == [[True, False], [True, True]]
+    assert (engine.available() == masks_by_the_book(engine)).all()
 
 
 def test_a_win_without_regeneration_brings_a_reward_of_twenty() -> None:
