@@ -32,13 +32,14 @@ from s2rm_data.generators.sc2.backends.field import (
     action_count,
     armies,
     available_actions,
-    read_orders,
+    orders_of,
+    outcome_of,
     read_pathing,
-    read_snapshot,
+    snapshot_of,
 )
 from s2rm_data.generators.sc2.backends.packages import require_protocol
 from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, faults
-from s2rm_data.generators.sc2.engine import DRAW, LIMIT, LOSS, RUNNING, WIN, Orders
+from s2rm_data.generators.sc2.engine import RUNNING, WIN, Orders
 from s2rm_data.generators.sc2.formation import CENTRE, formation
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK as AIM
@@ -192,7 +193,7 @@ class GameBattle:
 
     def _look(self) -> None:
         self._observation = self._controller.observe(disable_fog=True)
-        self._snapshot = read_snapshot(self._observation, self._slots)
+        self._snapshot = snapshot_of(self._observation.observation.raw_data.units, self._slots)
 
     def snapshot(self) -> Snapshot:
         return self._snapshot
@@ -201,7 +202,7 @@ class GameBattle:
         return available_actions(self._snapshot, self._pathing, action_count(self._slots))
 
     def orders(self) -> Orders:
-        return read_orders(self._observation, self._slots, self._scenario, self._goal)
+        return orders_of(self._observation.observation.raw_data.units, self._slots, self._scenario, self._goal)
 
     @property
     def done(self) -> NDArray[np.bool_]:
@@ -254,20 +255,9 @@ class GameBattle:
                 points += sign * (life + cover)
                 standing += sign * (life > 0)
         reward = abs(points + KILL_REWARD * standing)
-        ours, theirs = self._stands(0, first), self._stands(first, len(self._slots.tags))
-        if not (ours and theirs):
-            self._outcome = WIN if ours else LOSS if theirs else DRAW
-            reward += WIN_REWARD if ours else 0.0
-        elif self._steps >= self._scenario.limit_steps:
-            self._outcome = LIMIT
+        self._outcome = outcome_of(self._snapshot, at_limit=self._steps >= self._scenario.limit_steps)
+        reward += WIN_REWARD if self._outcome == WIN else 0.0
         self.reward = np.array([reward * REWARD_SCALE / self._max_reward])
-
-    def _stands(self, first: int, stop: int) -> bool:
-        """Whether a unit that can fight is left; healers alone have lost."""
-        return any(
-            self._snapshot.health[0, slot] > 0 and UNIT_TYPES[int(self._slots.unit_type[slot])].damage > 0
-            for slot in range(first, stop)
-        )
 
 
 def _complete(host: Scenario, ours: list[Any], theirs: list[Any]) -> bool:

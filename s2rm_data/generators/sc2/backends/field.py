@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.backends.catalogue import ATTACK as ATTACK_ABILITY
 from s2rm_data.generators.sc2.backends.catalogue import HEAL, MOVE, OPPONENT, PLAYER, SYNONYMS
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, HUNT, IDLE, Orders
+from s2rm_data.generators.sc2.engine import (
+    ATTACK_MOVE,
+    ATTACK_UNIT,
+    DRAW,
+    HEAL_UNIT,
+    HUNT,
+    IDLE,
+    LIMIT,
+    LOSS,
+    RUNNING,
+    WIN,
+    Orders,
+)
 from s2rm_data.generators.sc2.engine import MOVE as GO
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
@@ -58,10 +70,10 @@ def armies(observation: Any) -> tuple[list[Any], list[Any]]:
     return army(observation, PLAYER), army(observation, OPPONENT)
 
 
-def read_snapshot(observation: Any, slots: Slots) -> Snapshot:
-    """A unit that is no longer listed is dead."""
+def snapshot_of(units: Iterable[Any], slots: Slots) -> Snapshot:
+    """API units in their slots; a unit that is not among them is dead."""
     values = np.zeros((len(slots.tags), 6), dtype=np.float32)
-    for unit in observation.observation.raw_data.units:
+    for unit in units:
         slot = slots.slot_of.get(unit.tag)
         if slot is not None:
             values[slot] = unit.pos.x, unit.pos.y, unit.health, unit.shield, unit.energy, unit.weapon_cooldown
@@ -77,12 +89,12 @@ def read_snapshot(observation: Any, slots: Slots) -> Snapshot:
     )
 
 
-def read_orders(observation: Any, slots: Slots, scenario: Scenario, goal: tuple[float, float]) -> Orders:
+def orders_of(units: Iterable[Any], slots: Slots, scenario: Scenario, goal: tuple[float, float]) -> Orders:
     """What units are ordered to do. The game does not tell it of the enemies: these have their standing order."""
     kind = np.zeros((1, len(slots.tags)), dtype=np.int8)
     target = np.full((1, len(slots.tags)), _NOBODY, dtype=np.int16)
     point = np.zeros((1, len(slots.tags), 2), dtype=np.float32)
-    for unit in observation.observation.raw_data.units:
+    for unit in units:
         slot = slots.slot_of.get(unit.tag)
         if slot is None:
             continue
@@ -134,8 +146,8 @@ def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: i
         ahead = position[:N] + np.array([dx, dy]) * (MOVE_AMOUNT / 2)
         mask[0, :, action] = alive[:N] & _walkable(pathing, ahead)
     difference = position[None, :, :] - position[:N, None, :]
-    within = np.asarray((difference**2).sum(axis=-1) <= SHOOT_RANGE**2)
-    near = within & alive[None, :] & alive[:N, None]
+    near: NDArray[np.bool_] = alive[None, :] & alive[:N, None]
+    near = near & ((difference**2).sum(axis=-1) <= SHOOT_RANGE**2)
     shoots, heals = ~healer[:N], healer[:N]
     mask[0, shoots, ATTACK : ATTACK + U - N] = near[shoots, N:]
     if heals.any():
@@ -143,8 +155,18 @@ def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: i
     return mask
 
 
+def outcome_of(snapshot: Snapshot, *, at_limit: bool) -> int:
+    """RUNNING while both sides have a unit that can fight; healers alone have lost."""
+    fights = np.array([UNIT_TYPES[int(number)].damage > 0 for number in snapshot.unit_type])
+    standing = np.logical_and(fights, snapshot.health[0] > 0)
+    ours, theirs = bool(standing[: snapshot.agents].any()), bool(standing[snapshot.agents :].any())
+    if ours and theirs:
+        return LIMIT if at_limit else RUNNING
+    return WIN if ours else LOSS if theirs else DRAW
+
+
 def _walkable(pathing: NDArray[np.bool_], points: NDArray[np.float64]) -> NDArray[np.bool_]:
     cells = np.floor(points).astype(np.int64)
-    inside = ((cells >= 0) & (cells < pathing.shape)).all(axis=1)
+    inside: NDArray[np.bool_] = np.all((cells >= 0) & (cells < pathing.shape), axis=1)
     cells = np.where(inside[:, None], cells, 0)
     return inside & pathing[cells[:, 0], cells[:, 1]]
