@@ -5,17 +5,20 @@ import pytest
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.battle import Battle
+from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, STOP
 
 
-def last_available(battle: Battle) -> list[int]:
-    return [int(np.flatnonzero(mask)[-1]) for mask in battle.available_actions()]
+def attack_or_stop(battle: Battle) -> list[int]:
+    """The last enemy in reach, else stop; nothing for the dead."""
+    last = [int(np.flatnonzero(mask)[-1]) for mask in battle.available_actions()]
+    return [action if action == NO_OP or action >= ATTACK else STOP for action in last]
 
 
 def test_a_battle_is_played_from_start_to_end() -> None:
     battle = Battle("3s5z", seed=7)
     total = 0.0
     while not battle.done:
-        total += battle.step(last_available(battle))
+        total += battle.step(attack_or_stop(battle))
     assert battle.outcome in ("win", "loss", "draw", "limit")
     assert total > 0
     assert len(battle.state) == 16
@@ -25,7 +28,7 @@ def test_a_battle_is_played_from_start_to_end() -> None:
 def test_the_same_seed_and_actions_make_the_same_battle_and_reset_the_next_one() -> None:
     def play(battle: Battle) -> np.ndarray:
         for _ in range(25):
-            battle.step(last_available(battle))
+            battle.step(attack_or_stop(battle))
         return battle.snapshot.position
 
     one, two = Battle("3s5z", seed=3), Battle("3s5z", seed=3)

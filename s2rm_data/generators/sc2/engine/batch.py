@@ -78,6 +78,8 @@ class Engine:
         heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
         self.actions = ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
         centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
+        if centred.shape != (self.units, 2):
+            raise UsageError(f"positions have shape {centred.shape}; {scenario.name!r} takes {(self.units, 2)}")
         battles = len(self.seeds)
         self.f = np.zeros((battles, at.FLOAT_ROWS, self.units))
         self.i = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int64)

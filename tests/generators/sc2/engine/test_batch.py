@@ -170,6 +170,11 @@ def test_actions_of_a_wrong_shape_are_a_clear_error() -> None:
         Engine(parse("3s5z"), [1, 2]).step(np.zeros((2, 3)))
 
 
+def test_positions_of_a_wrong_shape_are_a_clear_error() -> None:
+    with pytest.raises(UsageError, match=r"shape \(3, 2\); '3s5z' takes \(16, 2\)"):
+        Engine(parse("3s5z"), [1], position=np.zeros((3, 2)))
+
+
 def test_placing_a_unit_brings_it_back_fresh_and_killing_takes_it_out() -> None:
     engine = Engine(parse("3s5z"), [0])
     engine.kill(0, 5)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from sc2_duels import duel
@@ -39,14 +41,14 @@ def test_a_move_order_ends_two_units_away() -> None:
     assert engine.f[0, [at.X, at.Y], 0].tolist() == [-8.0, 0.0]
 
 
-def random_play(name: str, steps: int, battles: int = 8) -> list[Engine]:
+def random_play(name: str, steps: int, battles: int) -> Iterator[Engine]:
     """Battles of random available actions; the same engine is handed out after every step."""
     engine = Engine(parse(name), np.arange(battles))
     draws = np.random.default_rng(0)
     for _ in range(steps):
         mask = engine.available()
         engine.step(np.argmax(mask * draws.random(mask.shape), axis=2))
-        yield engine  # type: ignore[misc]
+        yield engine
 
 
 @pytest.mark.parametrize("name", CROWDED)
