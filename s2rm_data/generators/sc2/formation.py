@@ -82,8 +82,8 @@ def _spots(scenario: Scenario, squad: Squad, others: tuple[Squad, ...], side: in
     """
     steps = np.arange(-int(_REACH / _GRID), int(_REACH / _GRID) + 1) * _GRID
     dx, dy = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
-    # Assumption: of equally near spots the rearmost, then the northern one. Who stands in front decides battles: with
-    # this rule SMAC's scripted policy wins 2s3z and 1c3s5z at times, with the foremost first it never does.
+    # Assumption: of equally near spots the rearmost, then the northern one. Chosen by outcome, not by
+    # evidence: who stands in front decides battles (docs/fidelity.md).
     nearest = np.lexsort((-dy, dx, dx * dx + dy * dy))
     nearest = nearest[(dx * dx + dy * dy)[nearest] <= _REACH * _REACH]
     own = np.array(squad.spawn) - CENTRE
