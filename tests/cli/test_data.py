@@ -13,31 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from program import run, start
 from toy import tree
 
 from s2rm_data.store import Store, StoreWriter
 
 SMALL = ["bballs", "--balls", "1,3", "--train", "30", "--val", "4", "--test", "6", "--frames", "12"]
-
-
-def start(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "s2rm_data", *arguments]
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,  # type: ignore[call-overload]
-    )
-
-
-def run(*arguments: str, cwd: Path, **options: object) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error; a traceback is never what a user should see."""
-    process = start(*arguments, cwd=cwd, **options)
-    out, err = process.communicate(timeout=120)
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
 
 
 @pytest.fixture(scope="module")

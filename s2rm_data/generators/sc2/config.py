@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.formation import formation
 from s2rm_data.generators.sc2.polar import PolarGrid
 from s2rm_data.generators.sc2.policies import POLICIES
 
@@ -29,7 +30,7 @@ class Sc2Config:
     radius: float = 9.0  # SMAC's sight range
 
     def __post_init__(self) -> None:
-        scenarios.parse(self.scenario)
+        formation(scenarios.parse(self.scenario))  # refuses an army that does not fit the map
         if not 1 <= self.steps <= 1000:
             raise UsageError(f"steps is {self.steps}; allowed are 1 to 1000 (the paper's episodes have 100)")
         policy = POLICIES.load(self.policy)
