@@ -30,6 +30,7 @@ _FIRST_TAG = 1 << 32
 _MISSING_MAP, _INVALID_PATH, _INVALID_DATA, _MISSING_PLAYERS, _MULTIPLAYER = 1, 2, 3, 6, 8  # ResponseCreateGame.Error
 _NO_OPTIONS, _UNSUPPORTED_FEATURE = 3, 7  # ResponseJoinGame.Error
 _CONTROL_ENEMY, _SHOW_MAP = 2, 1  # debug.proto, DebugGameState
+_PARTICIPANT, _COMPUTER = 1, 2  # sc2api.proto, PlayerType
 
 
 class RefusedError(Exception):
@@ -46,6 +47,7 @@ class Client:
         self._observer: Observer | None = None
         self._created: tuple[str, int] | None = None
         self._options: Any = None
+        self._opponent: Any = None
         self._tags = itertools.count(_FIRST_TAG)
         self._failures: list[tuple[int, int, int]] = []  # (unit tag, ability, result) since the last observation
         self._handlers: dict[str, Callable[[Any, Any], None]] = {
@@ -56,7 +58,7 @@ class Client:
             "quit": self._quit,
             "ping": self._ping,
             "available_maps": self._available_maps,
-            "game_info": lambda _, response: write_game_info(response, self._running(), self._options),
+            "game_info": self._game_info,
             "observation": self._observation,
             "action": self._action,
             "step": self._step,
@@ -115,6 +117,7 @@ class Client:
                 name = _map_name(request)
                 scenarios.parse(name.removesuffix("_battle"))
                 self._created = (name, _seed(request))
+                self._opponent = next((setup for setup in request.player_setup if setup.type == _COMPUTER), None)
                 self._start()  # compiled code is loaded now, while clients expect a wait
                 self._game = None
                 self.status = INIT_GAME
@@ -130,7 +133,7 @@ class Client:
             return _UNSUPPORTED_REALTIME
         if not players:
             return _MISSING_PLAYERS, "player_setup is empty; give one Participant and one Computer"
-        if players.count(1) > 1:
+        if players.count(_PARTICIPANT) > 1:
             return _MULTIPLAYER, "this server has games of one Participant against the map's own opponent only"
         if not request.HasField("local_map"):
             return _MISSING_MAP, "give local_map; maps of Battle.net are not here"
@@ -181,6 +184,9 @@ class Client:
         response.local_map_paths.extend(f"SMAC_Maps/{name}.SC2Map" for name in scenarios.names())
 
     # play
+
+    def _game_info(self, request: Any, response: Any) -> None:
+        write_game_info(response, self._running(), self._options, self._opponent)
 
     def _observation(self, request: Any, response: Any) -> None:
         game = self._running()

@@ -24,6 +24,7 @@ from s2rm_data.server.orders import abilities_of
 
 _TERRAN, _ZERG, _PROTOSS = 1, 2, 3  # common.proto, Race
 _PARTICIPANT, _COMPUTER = 1, 2  # sc2api.proto, PlayerType
+_VERY_EASY, _RANDOM_BUILD = 1, 1  # sc2api.proto, Difficulty and AIBuild
 _ATTRIBUTES = {"Light": 1, "Armored": 2, "Biological": 3, "Mechanical": 4, "Massive": 7, "Structure": 8}  # data.proto
 _GROUND_ONLY, _ANY = 1, 3  # data.proto, Weapon.TargetType
 # name, target (data.proto: 1 none, 2 point, 3 unit, 4 point or unit), general id
@@ -43,13 +44,17 @@ def race_of(unit: UnitType) -> int:
     return _ZERG if unit.zerg else _PROTOSS if unit.shield else _TERRAN
 
 
-def write_game_info(response: Any, game: Game, options: Any) -> None:
+def write_game_info(response: Any, game: Game, options: Any, opponent: Any) -> None:
+    """`options` of the client that joined; `opponent`: the Computer of create_game's player_setup, if there was one."""
     response.map_name = game.map_name
     response.mod_names.append("Mods/Liberty.SC2Mod")
     response.local_map_path = f"{game.map_name}.SC2Map"
     for player, kind, army in ((1, _PARTICIPANT, game.scenario.agents), (2, _COMPUTER, game.scenario.enemies)):
         race = race_of(UNIT_TYPES[army[0].unit_type])
-        response.player_info.add(player_id=player, type=kind, race_requested=race, race_actual=race)
+        info = response.player_info.add(player_id=player, type=kind, race_requested=race, race_actual=race)
+        if kind == _COMPUTER:  # it decides nothing; clients want to read back what they asked for
+            info.difficulty = opponent.difficulty if opponent is not None else _VERY_EASY
+            info.ai_build = opponent.ai_build if opponent is not None else _RANDOM_BUILD
     if options is not None:
         response.options.CopyFrom(options)
     start = response.start_raw
