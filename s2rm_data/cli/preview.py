@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import DiskError, UsageError
 
@@ -102,7 +103,12 @@ def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tupl
     options = {"agent": agent, "radius": attributes["radius"], "terrain": terrain_height(config["scenario"])}
     title = f"{config['scenario']}, episode {number}: {attributes['policies'][int(episode['policy'])]}"
     length = int(episode["length"])
-    pictures = [Image.fromarray(picture) for picture in draw.frames(episode, title=title, **options)]
+    pictures = []
+    with progress_for("drawing", "steps", quiet=False) as progress:
+        progress.start(length, 0)
+        for picture in draw.frames(episode, title=title, **options):
+            pictures.append(Image.fromarray(picture))
+            progress.advance(1)
     chosen = np.unique(np.linspace(0, length - 1, min(rows, length)).astype(int))
     sheet = Image.new("RGB", (pictures[0].width, pictures[0].height * len(chosen)), "white")
     for row, step in enumerate(chosen):
