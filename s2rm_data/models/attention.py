@@ -21,6 +21,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from s2rm_data.models.modules import uniform
+from s2rm_data.models.products import PLAIN, Products
 
 # Added to the logits of absent views: e^-30000 is 0 in any precision, and the number itself fits half precision.
 # Where no view is left the softmax is over equal numbers, finite, and the local weights, all zero, take it out.
@@ -30,8 +31,8 @@ ABSENT_LOGIT = -3.0e4
 class Gate(nn.Module):
     """G (local) + (1 - G) (attended), G_m = sigmoid of a two-layer MLP of both (the gating operations of u and h-bar).
 
-    The first layer is linear in what is attended, so it is applied to the values before they are attended (`widen`),
-    and one product then gives the attended features and the G units of the gate side by side.
+    The first layer is linear in what is attended. Where the values do not recur it is applied to them before they are
+    attended (`widen`): one product then gives the attended features and the G units of the gate side by side.
     """
 
     def __init__(self, size: int, units: int) -> None:
@@ -47,11 +48,10 @@ class Gate(nn.Module):
         """(..., E) -> (..., E + G): values with their part of the gate's first layer."""
         return torch.cat([value, value @ self.attended.to(value.dtype)], -1)
 
-    def forward(self, attended: Tensor, local: Tensor) -> Tensor:
-        """attended (B, M, E + G), the gate's first layer complete; local (B, M, E) -> (B, M, E)."""
-        features, units = attended.split([self.size, self.units], -1)
+    def forward(self, attended: Tensor, units: Tensor, local: Tensor) -> Tensor:
+        """attended, local (..., E) and the first layer's units before their activation (..., G) -> (..., E)."""
         gate = F.linear(units.relu(), self.out.t(), self.out_bias).sigmoid()
-        return torch.lerp(features, local.to(features.dtype), gate.to(features.dtype))
+        return torch.lerp(attended, local.to(attended.dtype), gate.to(attended.dtype))
 
 
 def head_blocks(heads: int, size: int, like: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class InputAttention(nn.Module):
         logits = torch.baddbmm(views.absent, key, views.query)
         attention = logits.view(*key.shape[:2], self.heads, views.weight.shape[-1]).softmax(-1) * views.weight
         attended = torch.baddbmm(views.base, attention.flatten(2).to(views.value.dtype), views.value)
-        return self.gate(attended, views.local)
+        return self.gate(*attended.split([self.gate.size, self.gate.units], -1), views.local)
 
 
 class CellWeights(NamedTuple):
@@ -118,8 +118,8 @@ class CellWeights(NamedTuple):
     weight: Tensor  # (M, 1, M) W^L = Z(p_m, p_l)
     blocks: Tensor  # (K, K * D) head_blocks
     ones: Tensor  # (1, 1, 1, M)
-    value: Tensor  # ((K + 1) * H, H + G)
-    bias: Tensor  # (H + G,)
+    value: Tensor  # (1, K * H, H)
+    gate: Tensor  # (1, 2 * H, G) the gate's first layer, of [h~, c]
 
 
 class InterCellAttention(nn.Module):
@@ -139,26 +139,26 @@ class InterCellAttention(nn.Module):
 
     def prepare(self, weight: Tensor) -> CellWeights:
         """W^L (M, M) -> CellWeights."""
-        of_heads = self.gate.widen(self.phi_v.transpose(0, 1).flatten(0, 1))
-        of_local = F.pad(self.gate.local, (self.gate.size, 0))
         return CellWeights(
             weight.unsqueeze(1),
             head_blocks(self.heads, self.key_size, self.phi_q),
             weight.new_ones(1, 1, 1, 1).expand(1, 1, 1, len(weight)),
-            torch.cat([of_heads, of_local]),
-            F.pad(self.gate.bias, (self.gate.size, 0)),
+            self.phi_v.transpose(0, 1).flatten(0, 1).unsqueeze(0),
+            torch.cat([self.gate.attended, self.gate.local]).unsqueeze(0),
         )
 
-    def forward(self, h: Tensor, query: Tensor, key: Tensor, cell: CellWeights) -> Tensor:
+    def forward(self, h: Tensor, query: Tensor, key: Tensor, cell: CellWeights, products: Products = PLAIN) -> Tensor:
         """h (M, B, H); query, key (M, B, K * D) -> h-bar (B, M, H)."""
         modules, batch, _ = h.shape
         query, key, h = (x.transpose(0, 1) for x in (query, key, h))  # strided views, which bmm reads as they are
         logits = torch.bmm((query.unsqueeze(2) * cell.blocks).flatten(1, 2), key.transpose(1, 2))
         attention = logits.view(batch, modules, self.heads, modules).softmax(-1)
         attention = torch.cat([attention, cell.ones.expand(batch, modules, 1, modules)], 2) * cell.weight
-        mixed = torch.bmm(attention.flatten(1, 2).to(h.dtype), h).view(batch, modules, self.heads + 1, -1)
-        attended = F.linear(mixed.flatten(2), cell.value.t(), cell.bias)
-        return self.gate(attended, mixed[:, :, self.heads])
+        mixed = torch.bmm(attention.flatten(1, 2).to(h.dtype), h).view(1, batch * modules, -1)
+        of_heads, local = mixed.split([self.heads * h.shape[2], h.shape[2]], -1)
+        attended = products(of_heads, cell.value)
+        units = products(torch.cat([attended, local], -1), cell.gate, self.gate.bias.view(1, 1, -1))
+        return self.gate(attended, units, local).view(batch, modules, -1)
 
 
 def output_attention(weight: Tensor, h: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from s2rm_data.models.products import PLAIN, Products
+
 
 def uniform(*shape: int, fan_in: int) -> nn.Parameter:
     """Uniform in +-1/sqrt(fan_in), as torch starts linear and recurrent layers."""
@@ -24,9 +26,9 @@ class ModuleLinear(nn.Module):
         self.weight = uniform(modules, size_in, size_out, fan_in=size_in)
         self.bias = uniform(modules, 1, size_out, fan_in=size_in)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, products: Products = PLAIN) -> Tensor:
         """(M, N, D) -> (M, N, E)."""
-        return torch.baddbmm(self.bias, x, self.weight)
+        return products(x, self.weight, self.bias)
 
 
 class ModuleLayerNorm(nn.Module):
@@ -56,10 +58,10 @@ class ModuleGRU(nn.Module):
         self.bias_input = uniform(modules, 1, 3 * hidden_size, fan_in=hidden_size)
         self.bias_hidden = uniform(modules, 1, 3 * hidden_size, fan_in=hidden_size)
 
-    def forward(self, u: Tensor, h: Tensor) -> Tensor:
+    def forward(self, u: Tensor, h: Tensor, products: Products = PLAIN) -> Tensor:
         """u (M, B, D), h (M, B, H) -> (M, B, H)."""
-        from_input = torch.baddbmm(self.bias_input, u, self.weight_input)
-        from_hidden = torch.baddbmm(self.bias_hidden, h, self.weight_hidden)
+        from_input = products(u, self.weight_input, self.bias_input)
+        from_hidden = products(h, self.weight_hidden, self.bias_hidden)
         sizes = [2 * self.hidden_size, self.hidden_size]
         rz_input, n_input = from_input.split(sizes, -1)
         rz_hidden, n_hidden = from_hidden.split(sizes, -1)
@@ -85,9 +87,9 @@ class ModuleLSTM(nn.Module):
         """(M, N, D) -> (M, N, 4H)."""
         return torch.baddbmm(self.bias, u, self.weight_input)
 
-    def forward(self, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, projected: Tensor, h: Tensor, c: Tensor, products: Products = PLAIN) -> tuple[Tensor, Tensor]:
         """projected (M, B, 4H), h and c (M, B, H) -> h', c'."""
-        gates = torch.baddbmm(projected, h, self.weight_hidden)
+        gates = projected + products(h, self.weight_hidden)
         ifo, g = gates.split([3 * self.hidden_size, self.hidden_size], -1)
         i, f, o = ifo.sigmoid().chunk(3, -1)
         c = torch.addcmul(f * c, i, g.tanh())

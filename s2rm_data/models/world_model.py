@@ -28,6 +28,7 @@ from s2rm_data.models.codecs import build_decoder, build_encoder
 from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.embedding import PositionalEmbedding
 from s2rm_data.models.losses import loss_terms
+from s2rm_data.models.products import PLAIN, DeferredProducts, Products
 
 
 class WorldModel(nn.Module, ABC):
@@ -60,8 +61,8 @@ class WorldModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def step(self, encoded: Any, state: Any) -> Any:
-        """The state at t + 1 from the encoding and the state at t."""
+    def step(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
+        """The state at t + 1 from the encoding and the state at t. `products` is how `unroll` defers gradients."""
 
     @abstractmethod
     def hidden(self, state: Any) -> Tensor:
@@ -81,9 +82,11 @@ class WorldModel(nn.Module, ABC):
 
     def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
         """All steps: the hidden states after each, (B, T, ...), and the last state."""
+        deferred = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        products = DeferredProducts(len(encoded)) if deferred else PLAIN
         hidden = []
         for encoded_t in encoded:
-            state = self.step(encoded_t, state)
+            state = self.step(encoded_t, state, products)
             hidden.append(self.hidden(state))
         return torch.stack(hidden, 1), state
 

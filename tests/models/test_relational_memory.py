@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from s2rm_data.models import build
+from s2rm_data.models.products import PLAIN
 from s2rm_data.models.relational_memory import RelationalMemory
 
 
@@ -85,7 +86,7 @@ def test_s2rmc_attends_over_memory_input_and_aggregated_message(small):
     modules = model.config.modules
     u, h_bar = torch.randn(2, modules, 1, 24, dtype=torch.float64).unbind(0)
     state = model.initial_state(1)
-    after = model.cell(u, h_bar, state)
+    after = model.cell(u, h_bar, state, PLAIN)
     for m in range(modules):
         row = linear(model.h_bar_row, m, h_bar[m, 0])
         memory = literal_memory(model.memory, m, u[m, 0], state.memory[0, m], row)

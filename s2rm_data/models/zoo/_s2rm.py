@@ -17,6 +17,7 @@ from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttentio
 from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.embedding import covering_positions
 from s2rm_data.models.kernel import spherical_kernel
+from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.world_model import WorldModel
 
 
@@ -48,7 +49,7 @@ class Encoded(NamedTuple):
 
     views: AttendedViews
     cell: CellWeights
-    project: Tensor  # (H, K1 D + 2 K2 D): Theta^K, Phi^Q and Phi^K side by side
+    project: Tensor  # (1, H, K1 D + 2 K2 D): Theta^K, Phi^Q and Phi^K side by side
 
 
 class S2RM(WorldModel):
@@ -65,7 +66,7 @@ class S2RM(WorldModel):
         self.project_sizes = [config.key_size * heads for heads in (config.input_heads, *2 * (config.cell_heads,))]
 
     @abstractmethod
-    def cell(self, u: Tensor, h_bar: Tensor, state: Any) -> Any:
+    def cell(self, u: Tensor, h_bar: Tensor, state: Any, products: Products) -> Any:
         """F_m of equation eq:rnns for all modules: u (M, B, E), h-bar (M, B, H), the state at t -> at t + 1."""
 
     @property
@@ -89,15 +90,16 @@ class S2RM(WorldModel):
             between = between / between.sum(-1, keepdim=True)  # never zero: Z(p, p) = 1
         cell = self.cell_attention.prepare(between)
         attentions = (self.input_attention.theta_k, self.cell_attention.phi_q, self.cell_attention.phi_k)
-        project = torch.cat([weight.flatten(1) for weight in attentions], 1)
+        project = torch.cat([weight.flatten(1) for weight in attentions], 1).unsqueeze(0)
         return [Encoded(step, cell, project) for step in attended]
 
-    def step(self, encoded: Encoded, state: Any) -> Any:
+    def step(self, encoded: Encoded, state: Any, products: Products = PLAIN) -> Any:
         h = self.hidden(state).transpose(0, 1)  # module first, as the cells keep it
-        key, cell_query, cell_key = (h @ encoded.project).split(self.project_sizes, -1)
+        projected = products(h.reshape(1, -1, h.shape[2]), encoded.project).view(*h.shape[:2], -1)
+        key, cell_query, cell_key = projected.split(self.project_sizes, -1)
         u = self.input_attention(key.transpose(0, 1), encoded.views)
-        h_bar = self.cell_attention(h, cell_query, cell_key, encoded.cell)
-        return self.cell(u.transpose(0, 1), h_bar.transpose(0, 1), state)
+        h_bar = self.cell_attention(h, cell_query, cell_key, encoded.cell, products)
+        return self.cell(u.transpose(0, 1), h_bar.transpose(0, 1), state, products)
 
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         d = output_attention(self.z(s, self.p), hidden)

@@ -17,6 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from s2rm_data.models.modules import ModuleLSTM, uniform
+from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
@@ -77,14 +78,14 @@ class RIMs(AdditiveModel):
         key = r @ self.input_key * self.rims_config.input_key_size**-0.5
         return [Encoded(*step) for step in zip(key.unbind(0), gates.unbind(1), strict=True)]
 
-    def step(self, encoded: Encoded, state: RIMsState) -> RIMsState:
+    def step(self, encoded: Encoded, state: RIMsState, products: Products = PLAIN) -> RIMsState:
         h, c = state.h.transpose(0, 1), state.c.transpose(0, 1)
         # softmax over {null: logit 0, input: q.k}: the attention on the input is a sigmoid
-        attention = (torch.bmm(h, self.input_query) * encoded.key).sum(-1, keepdim=True).sigmoid()  # (N, B, 1)
+        attention = (products(h, self.input_query) * encoded.key).sum(-1, keepdim=True).sigmoid()  # (N, B, 1)
         active = self.active(attention)
-        new_h, new_c = self.lstm(torch.addcmul(self.lstm.bias, attention, encoded.gates), h, c)
+        new_h, new_c = self.lstm(torch.addcmul(self.lstm.bias, attention, encoded.gates), h, c, products)
         new_h = torch.where(active, new_h, h)
-        new_h = torch.where(active, new_h + self.communicate(new_h, active), h)
+        new_h = torch.where(active, new_h + self.communicate(new_h, active, products), h)
         return RIMsState(new_h.transpose(0, 1), torch.where(active, new_c, c).transpose(0, 1))
 
     def active(self, attention: Tensor) -> Tensor:
@@ -92,7 +93,7 @@ class RIMs(AdditiveModel):
         chosen = attention.detach().topk(self.rims_config.active_blocks, 0).indices
         return torch.zeros_like(attention, dtype=torch.bool).scatter(0, chosen, True)
 
-    def communicate(self, h: Tensor, active: Tensor) -> Tensor:
+    def communicate(self, h: Tensor, active: Tensor, products: Products = PLAIN) -> Tensor:
         """What each block reads of all blocks: h (N, B, H), active (N, B, 1) -> (N, B, H).
 
         Inactive blocks are read, but keys and values of theirs pass no gradient.
@@ -100,7 +101,7 @@ class RIMs(AdditiveModel):
         config = self.rims_config
         blocks, batch, size = h.shape
         keys = config.comm_heads * config.comm_key_size
-        query, read = torch.bmm(h, self.comm).split([keys, keys + config.comm_heads * size], -1)
+        query, read = products(h, self.comm).split([keys, keys + config.comm_heads * size], -1)
         read = torch.where(active, read, read.detach())
         key, value = read.split([keys, config.comm_heads * size], -1)
         q, k, v = (x.reshape(blocks, batch, config.comm_heads, -1).permute(1, 2, 0, 3) for x in (query, key, value))

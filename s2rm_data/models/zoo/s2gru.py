@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from s2rm_data.models.modules import ModuleGRU
+from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 
@@ -44,8 +45,8 @@ class S2GRU(S2RM):
     def hidden(self, state: Tensor) -> Tensor:
         return state
 
-    def cell(self, u: Tensor, h_bar: Tensor, state: Tensor) -> Tensor:
-        return self.gru(u, h_bar.clamp(-self.hidden_limit, self.hidden_limit)).transpose(0, 1)
+    def cell(self, u: Tensor, h_bar: Tensor, state: Tensor, products: Products) -> Tensor:
+        return self.gru(u, h_bar.clamp(-self.hidden_limit, self.hidden_limit), products).transpose(0, 1)
 
 
 MODEL = S2GRU

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.models.modules import ModuleLinear
+from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
@@ -53,19 +54,19 @@ class S2RMC(S2RM):
         self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
 
     def initial_state(self, batch_size: int) -> S2RMCState:
-        return self._state(self.memory.initial_memory(batch_size))
+        return self._state(self.memory.initial_memory(batch_size), PLAIN)
 
     def hidden(self, state: S2RMCState) -> Tensor:
         return state.h
 
-    def cell(self, u: Tensor, h_bar: Tensor, state: S2RMCState) -> S2RMCState:
-        x, gates = self.memory.project(u)
-        rows = torch.stack([x, self.h_bar_row(h_bar)], 2)
-        return self._state(self.memory(rows, gates, state.memory.transpose(0, 1)))
+    def cell(self, u: Tensor, h_bar: Tensor, state: S2RMCState, products: Products) -> S2RMCState:
+        x, gates = self.memory.project(u, products)
+        rows = torch.stack([x, self.h_bar_row(h_bar, products)], 2)
+        return self._state(self.memory(rows, gates, state.memory.transpose(0, 1), products), products)
 
-    def _state(self, memory: Tensor) -> S2RMCState:
+    def _state(self, memory: Tensor, products: Products) -> S2RMCState:
         """From the memory, module first: (M, B, S, F)."""
-        return S2RMCState(memory.transpose(0, 1), self.message(memory.flatten(2)).transpose(0, 1))
+        return S2RMCState(memory.transpose(0, 1), self.message(memory.flatten(2), products).transpose(0, 1))
 
 
 MODEL = S2RMC
