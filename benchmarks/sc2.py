@@ -5,21 +5,26 @@
     python benchmarks/sc2.py --resolutions    # units lost and bytes per episode at several sizes of the images
 
 Stages: `engine` plays the steps; `sight` is what it tells (snapshot, masks, orders); `policy` chooses actions; `record`
-keeps what was seen and done; `render` draws the polar images, one episode at a time as generation does. Compilation is
-timed apart, on a first run of a few episodes: it is cached between processes.
+keeps what was seen and done; `render` draws the polar images, one episode at a time as generation does; `write`
+compresses, checksums and commits (all of a generation less the stages before). Compilation is timed apart, on a first
+run of a few episodes: it is cached between processes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zstandard
 
+from s2rm_data.generate import generate
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2 import team as team_module
 from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
@@ -27,11 +32,11 @@ from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.policies import POLICIES
 from s2rm_data.generators.sc2.rollout import OUTCOMES, Record, rollout
+from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.generators.sc2.source import play as roll_out
-from s2rm_data.generators.sc2.source import terrain_height
 from s2rm_data.seeding import sequence_seeds
 
-STAGES = ("engine", "sight", "policy", "record", "render")
+STAGES = ("engine", "sight", "policy", "record", "render", "write")
 
 
 class Clock:
@@ -82,6 +87,21 @@ def run(config: Sc2Config, episodes: int, batch: int, clock: Clock) -> int:
             one = {name: values[row : row + 1] for name, values in record.items()}
             draw(one, grid=config.grid, terrain=terrain)
     return steps
+
+
+def write_seconds(config: Sc2Config, episodes: int, made: float) -> tuple[float, float]:
+    """CPU seconds of storing (all of generation less what `made` the arrays), and of a raw write of the same bytes."""
+    split = Sc2Split(config=config, seed=0, split="train", count=episodes)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        outcome = generate([split], Path(folder) / "data.zarr", workers=1, shard_size=200)
+        whole = time.process_time() - start
+        data = os.urandom(outcome.nbytes)
+        start = time.process_time()
+        with (Path(folder) / "raw").open("wb") as file:
+            file.write(data)
+            os.fsync(file.fileno())
+        return whole - made, time.process_time() - start
 
 
 def print_policies(episodes: int) -> None:
@@ -137,15 +157,16 @@ def main() -> None:
     print(f"first episodes, with compilation or loading of compiled code: {time.perf_counter() - start:.1f} s")
     clock = Clock()
     steps = run(config, options.episodes, options.batch, clock)
+    clock.seconds["write"], raw = write_seconds(config, options.episodes, sum(clock.seconds.values()))
     total = sum(clock.seconds.values())
-    print(
-        f"{config.scenario}, {config.policy}, {options.episodes} episodes in batches of {options.batch}: {steps} steps"
-    )
+    print(f"{options.scenario}, {options.policy}: {steps} steps of {options.episodes} episodes")
     for stage in STAGES:
-        seconds = clock.seconds[stage]
-        print(f"{stage:8}{steps / seconds:12,.0f} steps/CPU-s{100 * seconds / total:7.1f} %")
-    played = clock.seconds["engine"] + clock.seconds["policy"] + clock.seconds["sight"]
-    print(f"engine with policy and sight: {steps / played:,.0f} steps/CPU-s; all stages: {steps / total:,.0f}")
+        print(
+            f"{stage:>8} {steps / clock.seconds[stage]:>12,.0f} steps/CPU-s {100 * clock.seconds[stage] / total:5.1f} %"
+        )
+    played = sum(clock.seconds[stage] for stage in ("engine", "sight", "policy"))
+    print(f"engine, sight and policy: {steps / played:,.0f} steps/CPU-s; end to end: {steps / total:,.0f} steps/CPU-s")
+    print(f"a raw write of the same bytes takes {raw / clock.seconds['write']:.1%} of the write stage")
 
 
 if __name__ == "__main__":
