@@ -1,0 +1,154 @@
+"""Run folders of s2rm-train, as evaluation reads them: `config.json` and `best.safetensors`.
+
+Runs that differ in nothing but their seed are one entry of every table, with an interval over the seeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from s2rm_data.errors import DamagedStoreError, UsageError, missing_component
+from s2rm_data.models import WorldModel
+
+CONFIG, WEIGHTS = "config.json", "best.safetensors"
+# Fields of a run's config that say nothing about what is learned.
+_NOT_COMPARED = ("seed", "device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
+TITLES = {"s2gru": "S2GRU", "s2rmc": "S2RMC", "lstm": "LSTM", "rmc": "RMC", "rims": "RIMs", "tto": "TTO"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config."""
+
+    name: str
+    label: str
+    path: Path
+    model_name: str
+    task: str
+    seed: int
+    config: dict[str, Any]
+    groups: tuple[str, ...]  # it was trained and validated on
+    store: str
+    model: WorldModel
+
+    def describe(self) -> dict[str, Any]:
+        chosen = ("preset", "steps", "epochs", "batch_size", "window", "lr", "schedule")
+        return {
+            "label": self.label,
+            "model": self.model_name,
+            "task": self.task,
+            "seed": self.seed,
+            "parameters": self.model.parameter_count(),
+            "groups": list(self.groups),
+            "training": {key: self.config[key] for key in chosen if key in self.config},
+            "path": str(self.path),
+        }
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Run folders: those given, and those directly inside a folder that is none itself (such as `runs/NAME/seeds`)."""
+    found: list[Path] = []
+    for path in paths:
+        if (path / CONFIG).exists():
+            inside = [path]
+        elif path.is_dir():
+            inside = [child for child in sorted(path.iterdir()) if (child / CONFIG).exists()]
+        else:
+            raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
+        if not inside:
+            raise UsageError(f"{path} is not a run folder of s2rm-train, nor are there any in it: no {CONFIG}")
+        found += inside
+    return list(dict.fromkeys(found))
+
+
+def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
+    folders = find_runs(paths)
+    documents = [_read(folder) for folder in folders]
+    labels = _labels(documents, folders)
+    names = _names(folders)
+    return [
+        Run(
+            name=name,
+            label=label,
+            path=folder,
+            model_name=document["config"]["model"],
+            task=document["config"]["task"],
+            seed=int(document["config"].get("seed", 0)),
+            config=document["config"],
+            groups=tuple(document.get("store", {}).get("groups", {})),
+            store=str(document.get("store", {}).get("path", "")),
+            model=_load_model(folder, document["config"]).to(device).eval(),
+        )
+        for name, label, folder, document in zip(names, labels, folders, documents, strict=True)
+    ]
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        document = json.loads(path.read_bytes())
+        _ = document["config"]["model"], document["config"]["task"]
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise DamagedStoreError(f"{path} is damaged: {error}") from None
+    except (KeyError, TypeError):
+        raise UsageError(f"{path} is not the config of a run of s2rm-train: it names no model and task") from None
+    return dict(document)
+
+
+def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
+    try:
+        from s2rm_data.models.weights import load_model
+    except ModuleNotFoundError:
+        raise missing_component("safetensors", "train", "reading weights") from None
+    path = folder / WEIGHTS
+    if not path.exists():
+        raise UsageError(
+            f"{folder} has no weights ({WEIGHTS}); its training has not come to a first validation yet: go on with "
+            f"s2rm-train --resume --out {folder}"
+        )
+    try:
+        model = load_model(path)
+    except (RuntimeError, UsageError) as error:
+        raise DamagedStoreError(f"{path} cannot be used as weights: {error}") from None
+    if model.config.task != config["task"]:
+        raise DamagedStoreError(f"{path} holds a model of the task {model.config.task}, not {config['task']}")
+    return model
+
+
+def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path]) -> list[str]:
+    """The model's title; followed by the folder's name where runs of one model differ in more than the seed."""
+    kinds = [_kind(document) for document in documents]
+    labels = []
+    for kind, document, folder in zip(kinds, documents, folders, strict=True):
+        model = document["config"]["model"]
+        title = TITLES.get(model, model)
+        task = document["config"]["task"]
+        alike = [(d["config"]["model"], d["config"]["task"]) == (model, task) for d in documents]
+        same_model = {k for k, same in zip(kinds, alike, strict=True) if same}
+        first = folders[kinds.index(kind)]
+        labels.append(title if len(same_model) == 1 else f"{title} ({first.name or folder.resolve().name})")
+    return labels
+
+
+def _kind(document: dict[str, Any]) -> str:
+    compared = {key: value for key, value in document["config"].items() if key not in _NOT_COMPARED}
+    groups = sorted(document.get("store", {}).get("groups", {}))
+    return json.dumps([compared, groups], sort_keys=True)
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that tell the folders apart."""
+    resolved = [folder.resolve() for folder in folders]
+    for depth in range(1, max(len(path.parts) for path in resolved) + 1):
+        names = ["/".join(path.parts[-depth:]) for path in resolved]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in resolved]
