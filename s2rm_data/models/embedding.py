@@ -22,12 +22,13 @@ class PositionalEmbedding(nn.Module):
 
     frequency: Tensor
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, device: torch.device | str | None = None) -> None:
         super().__init__()
         bands = config.embedding_size // 4
         exponent = torch.arange(1, bands + 1, device="cpu", dtype=torch.float64) / bands
         frequency = config.position_scale * config.position_base**-exponent
-        self.register_buffer("frequency", frequency.float(), persistent=False)
+        frequency = frequency.float().to(torch.get_default_device() if device is None else device)
+        self.register_buffer("frequency", frequency, persistent=False)
 
     def forward(self, position: Tensor) -> Tensor:
         """(..., 2) -> (..., d). sin^2 + cos^2 = 1 in each pair, so |s| is the constant sqrt(d / 2)."""
@@ -42,18 +43,17 @@ def arena_positions(arena_size: tuple[float, float]) -> Tensor:
     return torch.cartesian_prod(x, y).float()
 
 
-def covering_positions(embedding: PositionalEmbedding, arena_size: tuple[float, float], count: int) -> Tensor:
-    """`count` positions that cover the arena in the embedding's metric: (count, 2).
+def covering_embeddings(config: ModelConfig, count: int) -> Tensor:
+    """Embeddings of `count` positions that cover the arena, (count, d), on the CPU.
 
     Farthest-point sampling from several starts; the start that leaves the worst position best covered is kept.
     Random embeddings would leave most of the arena outside every enclave (95% of positions with d = 16, tau = 0.6).
     """
-    positions = arena_positions(arena_size)
-    embedded = embedding(positions)
-    starts = range(0, len(positions), max(1, len(positions) // 64))
+    embedded = PositionalEmbedding(config, device="cpu")(arena_positions(config.arena_size))
+    starts = range(0, len(embedded), max(1, len(embedded) // 64))
     sampled = [_farthest_points(embedded, count, start) for start in starts]
     best, _ = max(sampled, key=lambda found: found[1])
-    return positions[best]
+    return embedded[best]
 
 
 def _farthest_points(embedded: Tensor, count: int, start: int) -> tuple[list[int], float]:

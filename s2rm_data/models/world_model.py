@@ -31,6 +31,13 @@ from s2rm_data.models.losses import loss_terms
 from s2rm_data.models.products import PLAIN, DeferredProducts, Products
 
 
+def full_precision(like: Tensor) -> torch.autocast:
+    """Autocast off. States pass through every step, and a half-precision one would lose digits at each; what autocast
+    is for, the encoder's and decoder's convolutions, lies outside the recurrence.
+    """
+    return torch.autocast(like.device.type, enabled=False)
+
+
 class WorldModel(nn.Module, ABC):
     """Encoder, dynamics and decoder; subclasses give the dynamics.
 
@@ -61,8 +68,8 @@ class WorldModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def step(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
-        """The state at t + 1 from the encoding and the state at t. `products` is how `unroll` defers gradients."""
+    def advance(self, encoded: Any, state: Any, products: Products) -> Any:
+        """The state at t + 1 from the encoding and the state at t, in full precision."""
 
     @abstractmethod
     def hidden(self, state: Any) -> Tensor:
@@ -78,7 +85,14 @@ class WorldModel(nn.Module, ABC):
         views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
         """
         s = self.embedding(view_position)
-        return self.prepare(self.encode_views(views, s), s, view_mask)
+        e = self.encode_views(views, s).to(self.embedding.frequency.dtype)
+        with full_precision(e):
+            return self.prepare(e, s, view_mask)
+
+    def step(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
+        """The state at t + 1 from the encoding and the state at t. `products` is how `unroll` defers gradients."""
+        with full_precision(self.embedding.frequency):
+            return self.advance(encoded, state, products)
 
     def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
         """All steps: the hidden states after each, (B, T, ...), and the last state."""

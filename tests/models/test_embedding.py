@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from s2rm_data.models import build, config_for
-from s2rm_data.models.embedding import PositionalEmbedding, arena_positions, covering_positions
+from s2rm_data.models.embedding import PositionalEmbedding, arena_positions, covering_embeddings
 
 TASKS = ("bballs", "sc2")
 
@@ -60,7 +60,9 @@ def test_enclaves_take_any_grid_of_positions():
     assert model.enclaves(torch.rand(5, 7, 2)).shape == (10, 5, 7)
 
 
-def test_covering_positions_are_distinct():
-    embedding = PositionalEmbedding(config_for("s2gru", "sc2"))
-    chosen = covering_positions(embedding, (32.0, 32.0), 10)
-    assert len({tuple(position) for position in chosen.tolist()}) == 10
+def test_the_start_embeddings_are_distinct_and_made_without_the_default_device():
+    config = config_for("s2gru", "sc2")
+    with torch.device("meta"):
+        chosen = covering_embeddings(config, 10)
+    assert chosen.device.type == "cpu"
+    assert len({tuple(embedding) for embedding in chosen.tolist()}) == 10

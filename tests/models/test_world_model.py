@@ -212,6 +212,8 @@ def test_bfloat16_autocast_is_finite_and_near_full_precision(small, make_batch, 
     batch = dataclasses.replace(batch, view_mask=mask)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = model.loss(model(batch), batch)
+        state = model.step(model.encode_batch(batch)[0], model.initial_state(2))
+    assert model.hidden(state).dtype == torch.float32  # the state keeps its digits
     loss.backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
     torch.testing.assert_close(loss, model.loss(model(batch), batch), rtol=0.02, atol=0.02)

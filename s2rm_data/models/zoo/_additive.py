@@ -28,7 +28,7 @@ class AdditiveConfig(ModelConfig):
 
 
 class AdditiveModel(WorldModel):
-    """Subclasses give `initial_state`, `project`, `step` and `hidden`."""
+    """Subclasses give `initial_state`, `project`, `advance` and `hidden`."""
 
     def __init__(self, config: ModelConfig, *, hidden_size: int) -> None:
         super().__init__(config, decoder_input=hidden_size, inject_position=True)

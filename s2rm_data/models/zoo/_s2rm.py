@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttention, InterCellAttention, output_attention
 from s2rm_data.models.config import ModelConfig
-from s2rm_data.models.embedding import covering_positions
+from s2rm_data.models.embedding import covering_embeddings
 from s2rm_data.models.kernel import spherical_kernel
-from s2rm_data.models.products import PLAIN, Products
+from s2rm_data.models.products import Products
 from s2rm_data.models.world_model import WorldModel
 
 
@@ -61,8 +61,8 @@ class S2RM(WorldModel):
         sizes = {"key_size": config.key_size, "gate_units": config.gate_units, "hidden": config.hidden_size}
         self.input_attention = InputAttention(encoding=config.encoding_size, heads=config.input_heads, **sizes)
         self.cell_attention = InterCellAttention(heads=config.cell_heads, **sizes)
-        centres = covering_positions(self.embedding, config.arena_size, config.modules)
-        self.module_embedding = nn.Parameter(self.embedding(centres).to(torch.get_default_device()))
+        start = covering_embeddings(config, config.modules)
+        self.module_embedding = nn.Parameter(start.to(torch.get_default_device()))
         self.project_sizes = [config.key_size * heads for heads in (config.input_heads, *2 * (config.cell_heads,))]
 
     @abstractmethod
@@ -93,7 +93,7 @@ class S2RM(WorldModel):
         project = torch.cat([weight.flatten(1) for weight in attentions], 1).unsqueeze(0)
         return [Encoded(step, cell, project) for step in attended]
 
-    def step(self, encoded: Encoded, state: Any, products: Products = PLAIN) -> Any:
+    def advance(self, encoded: Encoded, state: Any, products: Products) -> Any:
         h = self.hidden(state).transpose(0, 1)  # module first, as the cells keep it
         projected = products(h.reshape(1, -1, h.shape[2]), encoded.project).view(*h.shape[:2], -1)
         key, cell_query, cell_key = projected.split(self.project_sizes, -1)

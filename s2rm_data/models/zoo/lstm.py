@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor
 
 from s2rm_data.models.modules import ModuleLSTM
-from s2rm_data.models.products import PLAIN, Products
+from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
@@ -42,7 +42,7 @@ class LSTM(AdditiveModel):
     def project(self, r: Tensor) -> Sequence[Tensor]:
         return self.lstm.project(r.flatten(0, 1).unsqueeze(0)).view(*r.shape[:2], -1).unbind(0)
 
-    def step(self, encoded: Tensor, state: LSTMState, products: Products = PLAIN) -> LSTMState:
+    def advance(self, encoded: Tensor, state: LSTMState, products: Products) -> LSTMState:
         h, c = self.lstm(encoded.unsqueeze(0), state.h.unsqueeze(0), state.c.unsqueeze(0), products)
         return LSTMState(h.squeeze(0), c.squeeze(0))
 

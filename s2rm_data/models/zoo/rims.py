@@ -78,7 +78,7 @@ class RIMs(AdditiveModel):
         key = r @ self.input_key * self.rims_config.input_key_size**-0.5
         return [Encoded(*step) for step in zip(key.unbind(0), gates.unbind(1), strict=True)]
 
-    def step(self, encoded: Encoded, state: RIMsState, products: Products = PLAIN) -> RIMsState:
+    def advance(self, encoded: Encoded, state: RIMsState, products: Products) -> RIMsState:
         h, c = state.h.transpose(0, 1), state.c.transpose(0, 1)
         # softmax over {null: logit 0, input: q.k}: the attention on the input is a sigmoid
         attention = (products(h, self.input_query) * encoded.key).sum(-1, keepdim=True).sigmoid()  # (N, B, 1)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from s2rm_data.models.products import PLAIN, Products
+from s2rm_data.models.products import Products
 from s2rm_data.models.relational_memory import RelationalMemory
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
@@ -43,7 +43,7 @@ class RMC(AdditiveModel):
         row, gates = self.memory.project(r.flatten(0, 1).unsqueeze(0))
         return list(zip(*(x.view(*r.shape[:2], -1).unbind(0) for x in (row, gates)), strict=True))
 
-    def step(self, encoded: tuple[Tensor, Tensor], state: Tensor, products: Products = PLAIN) -> Tensor:
+    def advance(self, encoded: tuple[Tensor, Tensor], state: Tensor, products: Products) -> Tensor:
         row, gates = encoded
         return self.memory(row[None, :, None], gates[None], state[None], products).squeeze(0)
 

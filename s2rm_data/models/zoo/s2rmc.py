@@ -11,6 +11,7 @@ from torch import Tensor
 from s2rm_data.models.modules import ModuleLinear
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.world_model import full_precision
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 
@@ -54,7 +55,9 @@ class S2RMC(S2RM):
         self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
 
     def initial_state(self, batch_size: int) -> S2RMCState:
-        return self._state(self.memory.initial_memory(batch_size), PLAIN)
+        memory = self.memory.initial_memory(batch_size)
+        with full_precision(memory):
+            return self._state(memory, PLAIN)
 
     def hidden(self, state: S2RMCState) -> Tensor:
         return state.h

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from s2rm_data.models.products import PLAIN, Products
+from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
@@ -41,7 +41,7 @@ class TTO(AdditiveModel):
     def project(self, r: Tensor) -> Sequence[Tensor]:
         return self.mlp(r).unbind(0)
 
-    def step(self, encoded: Tensor, state: Tensor, products: Products = PLAIN) -> Tensor:
+    def advance(self, encoded: Tensor, state: Tensor, products: Products) -> Tensor:
         return encoded
 
     def hidden(self, state: Tensor) -> Tensor:
