@@ -166,7 +166,7 @@ def outcome_of(snapshot: Snapshot, *, at_limit: bool) -> int:
 
 
 def _walkable(pathing: NDArray[np.bool_], points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    cells = np.floor(points).astype(np.int64)
+    cells = points.astype(np.int64)  # toward zero, as SMAC's int(): west of the edge counts as the first cell
     inside: NDArray[np.bool_] = np.all((cells >= 0) & (cells < pathing.shape), axis=1)
     cells = np.where(inside[:, None], cells, 0)
     return inside & pathing[cells[:, 0], cells[:, 1]]

@@ -81,14 +81,19 @@ class GameProcess:
         logging.set_verbosity(logging.FATAL)  # faults are reported once, by us
         self.episodes = 0
         self._process: Any = None
-        with faults():
-            self.config = run_configs.get()
-            try:
-                self._process = self.config.start(want_rgb=False, timeout_seconds=response_seconds)
-            except (RuntimeError, ValueError) as error:
-                raise MissingComponentError(f"the game in {folder} cannot be started: {error}") from error
-            self.controller = self._process.controller
-            ping = self.controller.ping()
+        self.controller: Any = None
+        try:
+            with faults():
+                self.config = run_configs.get()
+                try:
+                    self._process = self.config.start(want_rgb=False, connect=False)
+                except (RuntimeError, ValueError) as error:
+                    raise MissingComponentError(f"the game in {folder} cannot be started: {error}") from error
+                self.controller = _connect(self._process, response_seconds)
+                ping = self.controller.ping()
+        except BaseException:
+            self.close()
+            raise
         self.version = f"{ping.game_version} (build {ping.base_build})"
 
     @property
@@ -119,10 +124,25 @@ class GameProcess:
 
     def close(self) -> None:
         """End the process, whatever state it is in."""
-        if self._process is not None:
-            with contextlib.suppress(GameFault), faults():
-                self._process.close()
-            self._process = None
+        for part, end in ((self.controller, "quit"), (self._process, "close")):
+            if part is not None:
+                with contextlib.suppress(GameFault), faults():
+                    getattr(part, end)()
+        self.controller = self._process = None
+
+
+def _connect(process: Any, response_seconds: int) -> Any:
+    """pysc2's controller; it leaves its connection open if the game's first answer is nonsense, we do not."""
+    from pysc2.lib import remote_controller
+
+    controller = remote_controller.RemoteController.__new__(remote_controller.RemoteController)
+    try:
+        controller.__init__(process.host, process.port, process, timeout_seconds=response_seconds)
+    except BaseException:
+        if hasattr(controller, "_client"):
+            controller._client.close()
+        raise
+    return controller
 
 
 @dataclass(kw_only=True)
