@@ -115,7 +115,7 @@ class InputAttention(nn.Module):
 class CellWeights(NamedTuple):
     """What the inter-cell attention makes of its parameters once for all steps."""
 
-    weight: Tensor  # (M, 1, M) W^L = Z(p_m, p_l)
+    weight: Tensor  # (M, 1 or K + 1, M) W^L = Z(p_m, p_l), for c alone divided by its row sums if asked
     blocks: Tensor  # (K, K * D) head_blocks
     ones: Tensor  # (1, 1, 1, M)
     value: Tensor  # (1, K * H, H)
@@ -137,10 +137,14 @@ class InterCellAttention(nn.Module):
         self.phi_v = uniform(hidden, heads, hidden, fan_in=hidden)
         self.gate = Gate(hidden, gate_units)
 
-    def prepare(self, weight: Tensor) -> CellWeights:
+    def prepare(self, weight: Tensor, *, normalise: bool) -> CellWeights:
         """W^L (M, M) -> CellWeights."""
+        of_heads = weight.unsqueeze(1)
+        if normalise:  # the row sums are never zero: Z(p, p) = 1
+            of_local = (weight / weight.sum(-1, keepdim=True)).unsqueeze(1)
+            of_heads = torch.cat([of_heads.expand(-1, self.heads, -1), of_local], 1)
         return CellWeights(
-            weight.unsqueeze(1),
+            of_heads,
             head_blocks(self.heads, self.key_size, self.phi_q),
             weight.new_ones(1, 1, 1, 1).expand(1, 1, 1, len(weight)),
             self.phi_v.transpose(0, 1).flatten(0, 1).unsqueeze(0),

@@ -35,7 +35,7 @@ class S2RMConfig(ModelConfig):
     gate_units: int = 64  # Assumption: hidden units of the gates' two-layer MLPs
     # Assumption: the literal reading gives encoder and decoder no position; it did not learn at small budgets.
     inject_position: bool = True
-    # Divide W^L of c = W^L h by its row sums. The paper does not; its c has a spectral radius of two to three.
+    # Divide c = W^L h by the row sums of W^L. The paper does not; W^L starts with a spectral radius of about two.
     normalise_rows: bool = False
 
     def __post_init__(self) -> None:
@@ -85,10 +85,7 @@ class S2RM(WorldModel):
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Encoded]:
         p = self.p
         attended = self.input_attention.prepare(e, self.z(p, s), view_mask)
-        between = self.z(p, p)
-        if self.s2rm_config.normalise_rows:
-            between = between / between.sum(-1, keepdim=True)  # never zero: Z(p, p) = 1
-        cell = self.cell_attention.prepare(between)
+        cell = self.cell_attention.prepare(self.z(p, p), normalise=self.s2rm_config.normalise_rows)
         attentions = (self.input_attention.theta_k, self.cell_attention.phi_q, self.cell_attention.phi_k)
         project = torch.cat([weight.flatten(1) for weight in attentions], 1).unsqueeze(0)
         return [Encoded(step, cell, project) for step in attended]

@@ -56,9 +56,9 @@ def literal_cell_attention(model, h):
     v = einsum("li,ikv->lkv", h, phi.phi_v)
     w_bar = torch.softmax(einsum("mkd,lkd->mlk", q, k), dim=1)
     w_local = literal_kernel(model, model.p, model.p)
-    if model.config.normalise_rows:
-        w_local = w_local / w_local.sum(1, keepdim=True)
     h_tilde = einsum("mlk,lkv->mv", w_bar * w_local[:, :, None], v)
+    if model.config.normalise_rows:  # an option that the paper does not have
+        w_local = w_local / w_local.sum(1, keepdim=True)
     return literal_gate(phi.gate, h_tilde, einsum("ml,lj->mj", w_local, h))
 
 
