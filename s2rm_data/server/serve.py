@@ -51,6 +51,7 @@ class Server:
                 compression=None,
                 max_size=_MOST_BYTES,
                 ping_interval=None,  # clients answer pings only while they wait for a response
+                close_timeout=1,  # nor do they answer a goodbye
             )
         except OSError as error:
             raise _listening_error(self.host, self.port, error) from None
