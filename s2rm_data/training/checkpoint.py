@@ -87,7 +87,7 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
     if header.get("format") != FORMAT:
         raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
-    if header.get("sha256") != _digest(tensors, header["record"]):
+    if header.get("sha256") != _digest(tensors, header.get("record", "")):
         raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
     record: dict[str, Any] = json.loads(header["record"])
     return tensors, record

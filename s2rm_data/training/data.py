@@ -32,6 +32,12 @@ def choose_task(store: Store, asked: str | None) -> str:
     return asked
 
 
+def shortest_steps(store: Store, task: str) -> int:
+    """Steps of the shortest training sequences there are."""
+    array = "frames" if task == "bballs" else "action"
+    return min(store[path][array].shape[1] for path in groups_of(store, task, "train")) - 1
+
+
 class RunData:
     """Sources of batches, opened when they are first needed."""
 

@@ -11,7 +11,7 @@ import torch
 from s2rm_data.errors import UsageError
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
-from s2rm_data.training.data import choose_task
+from s2rm_data.training.data import choose_task, shortest_steps
 from s2rm_data.training.machine import choose_device, cores
 from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
@@ -48,6 +48,10 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
         raise UsageError("both --epochs and --steps were given; a budget is one of the two")
     if "epochs" in wishes.fields:
         fields["steps"] = None
+    steps = shortest_steps(store, task)
+    if "window" not in wishes.fields and fields.get("window", 0) > steps:
+        say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
+        fields["window"] = None
     config = TrainConfig(
         task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model)
     )

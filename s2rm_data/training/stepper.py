@@ -19,15 +19,22 @@ def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
     return torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
 
 
-def compile_parts(model: WorldModel, device: torch.device) -> None:
+def compile_parts(model: WorldModel, device: torch.device, backend: str = "inductor") -> None:
     """Compile encoder and decoder, and the step of the recurrence, which on a GPU is replayed as a CUDA graph.
 
-    The step is small and called T times a window, so launching its kernels one by one would be what it costs.
+    The step is small and called T times a window, so launching its kernels one by one would be what it costs. It is
+    compiled without the deferral of gradients, whose bookkeeping changes from step to step.
     """
-    mode = "reduce-overhead" if device.type == "cuda" else "default"
-    model.step = torch.compile(model.step, mode=mode, fullgraph=True)  # type: ignore[method-assign]
-    model.encoder.forward = torch.compile(model.encoder.forward)  # type: ignore[method-assign]
-    model.decoder.forward = torch.compile(model.decoder.forward)  # type: ignore[method-assign]
+    options: dict[str, Any] = {"backend": backend, "fullgraph": True}
+    replayed = {"mode": "reduce-overhead"} if device.type == "cuda" else {}
+    step = torch.compile(model.step, **options, **replayed)
+
+    def plain_step(encoded: Any, state: Any, products: Any = None) -> Any:
+        return step(encoded, state)
+
+    model.step = plain_step  # type: ignore[method-assign]
+    model.encoder.forward = torch.compile(model.encoder.forward, **options)  # type: ignore[method-assign]
+    model.decoder.forward = torch.compile(model.decoder.forward, **options)  # type: ignore[method-assign]
 
 
 class Stepper:

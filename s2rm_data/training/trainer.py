@@ -98,7 +98,7 @@ class Trainer:
         with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
             self.references = reference_scores(self.validation, self.processes)
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
-            if self.progress.step == 0:
+            if log_length == 0:
                 self._begin()
             self._train()
             return self._complete()

@@ -1,0 +1,146 @@
+"""The command as a user types it; in this process unless the exit status is what is tested."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from small_stores import make_small_store
+
+from s2rm_data.cli.train import train
+from s2rm_data.errors import ConflictError, S2RMError, UsageError
+
+TINY = ["--preset", "smoke", "--steps", "2", "--set", "width=2", "--set", "threads=1", "--set", "held_out_sequences=2"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_small_store(tmp_path_factory.mktemp("train") / "data.zarr")
+
+
+def typed(*words: object) -> Result:
+    return CliRunner().invoke(train, [str(word) for word in words], standalone_mode=False)
+
+
+def refused(*words: object) -> S2RMError:
+    result = typed(*words)
+    assert isinstance(result.exception, S2RMError), result.output + repr(result.exception)
+    return result.exception
+
+
+def test_it_says_what_it_chose_and_gives_scores_beside_their_references(store: Path, tmp_path: Path) -> None:
+    result = typed("--store", store, *TINY, "--out", tmp_path / "run")
+    assert result.exception is None
+    assert "task bballs, the first one in" in result.stderr
+    assert "validation at step 2: loss" in result.stderr
+    assert result.stdout.count("last seen") == 4  # val and test_3, with and without the fixed ball
+    assert "best weights, of step 2" in result.stdout
+
+
+def test_sequences_shorter_than_the_presets_windows_are_taken_whole(store: Path) -> None:
+    result = typed("--store", store, "--preset", "laptop", "--dry-run", "--set", "width=1", "--set", "threads=1")
+    assert result.exception is None
+    assert "windows of 11 steps, the whole sequences, which are shorter than the preset's 20" in result.stderr
+
+
+def test_json_is_all_that_goes_to_standard_output(store: Path, tmp_path: Path) -> None:
+    result = typed("--store", store, "--task", "sc2", *TINY, "--out", tmp_path / "run", "-q", "--json")
+    summary = json.loads(result.stdout)
+    assert (summary["task"], summary["model"], summary["steps"]) == ("sc2", "s2gru", 2)
+    assert result.stderr == ""
+
+
+def test_resume_needs_no_more_than_the_folder(store: Path, tmp_path: Path) -> None:
+    typed("--store", store, *TINY, "--out", tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    result = typed("--resume", "--out", tmp_path / "run", "--json")
+    assert result.exception is None
+    assert "going on from step 2 to 2" in result.stderr
+    error = refused("--resume", "--out", tmp_path / "run", "--model", "lstm")
+    assert isinstance(error, ConflictError)
+    assert "model = 's2gru', not 'lstm'" in str(error)
+
+
+def test_a_dry_run_shows_config_parameters_and_time_and_writes_nothing(store: Path, tmp_path: Path) -> None:
+    result = typed("--store", store, *TINY, "--out", tmp_path / "run", "--dry-run")
+    assert "parameters; 2 steps of" in result.stdout
+    assert "hidden_size" in result.stdout
+    assert not (tmp_path / "run").exists()
+    estimate = json.loads(typed("--store", store, *TINY, "--dry-run", "--json").stdout)
+    assert estimate["config"]["lr"] == 2e-3
+    assert estimate["seconds"] > 0
+
+
+def test_list_models_shows_all_six_with_their_parameters() -> None:
+    result = typed("--list-models")
+    for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"):
+        assert name in result.stdout
+    assert len(json.loads(typed("--list-models", "--json").stdout)) == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no store given"),
+        (["--store", "nowhere.zarr"], "there is no store at nowhere.zarr"),
+        (["--store", "STORE", "--model", "s2gro"], "did you mean 's2gru'"),
+        (["--store", "STORE", "--preset", "lapto"], "did you mean 'laptop'"),
+        (["--store", "STORE", "--task", "balls"], "has no split 'train' of the task balls"),
+        (["--store", "STORE", "--set", "hiddensize=3"], "did you mean 'hidden_size'"),
+        (["--store", "STORE", "--set", "hidden_size"], "write --set key=value"),
+        (["--store", "STORE", "--lr", "-1"], "lr is -1.0; it must be a positive number"),
+        (["--store", "STORE", "--lr", "1", "--set", "lr=2"], "given twice"),
+        (["--store", "STORE", "--epochs", "1", "--steps", "2"], "both --epochs and --steps"),
+        (["--store", "STORE", "--batch-size", "0"], "batch_size is 0"),
+        (["--store", "STORE", "--set", "window=500"], "windows of 500 steps do not fit"),
+        (["--store", "STORE", "--preset", "smoke", "--set", "image_size=[9, 9]"], "the images of"),
+        (["--store", "STORE", "--device", "cuda"], "--device cuda was asked for, but"),
+        (["--store", "STORE", "--device", "tpu"], "device"),
+        (["--store", "STORE", "--seed", "-1"], "seed is -1"),
+        (["--resume", "--overwrite"], "exclude each other"),
+        (["--resume", "--out", "nowhere"], "there is no run at nowhere to resume"),
+    ],
+)
+def test_bad_input_gets_one_clear_message(store: Path, words: list[str], message: str, tmp_path: Path) -> None:
+    words = [str(store) if word == "STORE" else word for word in words]
+    words += ["--out", str(tmp_path / "run")] if "--out" not in words else []
+    error = refused(*words)
+    assert isinstance(error, UsageError)
+    assert message in str(error)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_an_existing_run_is_a_conflict(store: Path, tmp_path: Path) -> None:
+    typed("--store", store, *TINY, "--out", tmp_path / "run")
+    error = refused("--store", store, *TINY, "--out", tmp_path / "run")
+    assert error.exit_status == 5
+    assert "--resume" in str(error)
+
+
+def test_help_is_quick_and_shows_examples_and_exit_statuses() -> None:
+    code = (
+        "import sys; sys.argv = ['s2rm-train', '--help']\n"
+        "from s2rm_data.cli.train import main\n"
+        "try: main()\n"
+        "except SystemExit: sys.exit(1 if 'torch' in sys.modules or 'numba' in sys.modules else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0
+    assert "Examples:" in result.stdout
+    assert "training diverged" in result.stdout
+
+
+def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "sys.argv = ['s2rm-train', '--store', 'data.zarr']\n"
+        "from s2rm_data.cli.train import main; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 4
+    assert "pip install 's2rm-data[train]'" in result.stderr
+    assert "Traceback" not in result.stderr

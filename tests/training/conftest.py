@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_stores import make_small_store
+
+from s2rm_data.store import Store
+from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.listener import Listener
+from s2rm_data.training.protocol import Order, Session
+from s2rm_data.training.settle import Wishes, settle
+
+TINY = {"window": 4, "views": 5, "queries": 3, "batch_size": 4, "width": 2, "threads": 1, "held_out_sequences": 2}
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(make_small_store(Path(tmp_path_factory.mktemp("training")) / "data.zarr"))
+
+
+@pytest.fixture(scope="session")
+def tiny(store: Store) -> Callable[..., TrainConfig]:
+    """A config of a few seconds at most: the smoke preset, smaller still."""
+
+    def make(task: str = "bballs", model: str = "s2gru", **fields: Any) -> TrainConfig:
+        wishes = Wishes(task=task, model=model, preset="smoke", device="cpu", fields={**TINY, "steps": 6, **fields})
+        return settle(store, wishes, lambda text: None)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def train(store: Store) -> Callable[..., dict[str, Any]]:
+    def run(config: TrainConfig, out: Path, listener: Listener | None = None, **order: Any) -> dict[str, Any]:
+        return Session(listener).train(config, store, Order(out=out, **order))
+
+    return run

@@ -1,0 +1,172 @@
+"""Whole runs, tiny ones, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from same_runs import assert_same_run
+
+from s2rm_data.errors import InterruptedRunError
+from s2rm_data.models import names
+from s2rm_data.models.weights import load_model
+from s2rm_data.training.checkpoint import load_state
+from s2rm_data.training.folder import RunFolder, read_log
+from s2rm_data.training.listener import Listener, Pace
+from s2rm_data.training.schedule import DivergedError
+from s2rm_data.training.stepper import Stepper
+from s2rm_data.training.trainer import Trainer
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing of the run catches it or cleans up after it."""
+
+
+class KillAt(Listener):
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def pace(self, pace: Pace) -> None:
+        if pace.step == self.step:
+            raise Killed
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+@pytest.mark.parametrize("model", names())
+def test_every_model_trains_on_both_tasks(tiny, train, tmp_path: Path, task: str, model: str) -> None:
+    out = tmp_path / "run"
+    summary = train(tiny(task, model, steps=2, validate_every=2), out)
+    score = "f1" if task == "bballs" else "fm_f1"
+    assert 0 <= summary["held_out"]["val"][score] <= 1
+    assert summary["held_out"]["val"]["references"]["copy_previous"][score] > 0.3
+    assert load_model(out / "best.safetensors").parameter_count() == summary["parameters"]
+    written = {p.name for p in out.iterdir()}
+    files = ["config", "environment", "summary"]
+    assert written >= {f"{n}.json" for n in files} | {"log.jsonl", "timing.jsonl", "curves.png", "tensorboard"}
+    assert [p.name for p in (out / "predictions").iterdir()] == ["step-0000002.png"]
+    assert not list(out.glob("*.partial"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tiny, train, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("uninterrupted") / "run"
+    train(tiny(steps=9, validate_every=4), out)
+    return out
+
+
+@pytest.mark.parametrize(("checkpoint_seconds", "kills"), [(1e9, (1, 5)), (1e9, (9,)), (1e-9, (4,)), (1e-9, (2, 3, 8))])
+def test_a_run_that_was_killed_and_resumed_is_bit_for_bit_the_run_that_was_not(
+    tiny, train, uninterrupted: Path, tmp_path: Path, kills: tuple[int, ...], checkpoint_seconds: float
+) -> None:
+    out = tmp_path / "run"
+    config = tiny(steps=9, validate_every=4, checkpoint_seconds=checkpoint_seconds)
+    for kill in kills:
+        with pytest.raises(Killed):
+            train(config, out, KillAt(kill), resume=True)
+    train(config, out, resume=True)
+    assert_same_run(uninterrupted, out)
+
+
+def test_a_kill_between_the_best_weights_and_the_checkpoint_changes_nothing(
+    tiny, train, uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, config = tmp_path / "run", tiny(steps=9, validate_every=4)
+    checkpoint = Trainer._checkpoint
+
+    def killed(self: Trainer) -> None:
+        if self.progress.step == 8:
+            raise Killed
+        checkpoint(self)
+
+    monkeypatch.setattr(Trainer, "_checkpoint", killed)
+    with pytest.raises(Killed):
+        train(config, out)
+    monkeypatch.undo()
+    train(config, out, resume=True)
+    assert_same_run(uninterrupted, out)
+
+
+def test_the_log_of_another_seed_differs(tiny, train, uninterrupted: Path, tmp_path: Path) -> None:
+    train(tiny(steps=9, validate_every=4, seed=1), tmp_path / "run")
+    assert (tmp_path / "run" / "log.jsonl").read_bytes() != (uninterrupted / "log.jsonl").read_bytes()
+
+
+def test_a_run_folder_can_be_moved_and_goes_on(tiny, train, uninterrupted: Path, tmp_path: Path) -> None:
+    config = tiny(steps=9, validate_every=4)
+    with pytest.raises(Killed):
+        train(config, tmp_path / "run", KillAt(6))
+    (tmp_path / "run").rename(tmp_path / "moved")
+    train(config, tmp_path / "moved", resume=True)
+    assert_same_run(uninterrupted, tmp_path / "moved")
+
+
+def test_the_log_has_every_step_once_and_every_validation(uninterrupted: Path) -> None:
+    log = read_log(uninterrupted / "log.jsonl")
+    assert [r["step"] for r in log if r["kind"] == "step"] == list(range(9))
+    assert [r["step"] for r in log if r["kind"] == "validation"] == [4, 8, 9]
+    assert [r["kind"] for r in log].count("references") == 1
+
+
+def test_best_weights_are_those_of_the_lowest_validation_loss(uninterrupted: Path) -> None:
+    log = read_log(uninterrupted / "log.jsonl")
+    summary = json.loads((uninterrupted / "summary.json").read_text())
+    losses = {r["step"]: r["loss"] for r in log if r["kind"] == "validation"}
+    assert summary["best_validation_loss"] == min(losses.values())
+    assert losses[summary["best_step"]] == min(losses.values())
+
+
+def test_being_asked_to_stop_saves_the_step_in_progress(tiny, train, uninterrupted: Path, tmp_path: Path) -> None:
+    import os
+    import signal
+
+    class Stop(Listener):
+        def pace(self, pace: Pace) -> None:
+            if pace.step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    config = tiny(steps=9, validate_every=4, checkpoint_seconds=1e9)
+    with pytest.raises(InterruptedRunError, match=r"at step 3 of 9.*s2rm-train --resume --out"):
+        train(config, tmp_path / "run", Stop())
+    assert load_state(tmp_path / "run" / "state.safetensors")[1]["progress"]["step"] == 3
+    train(config, tmp_path / "run", resume=True)
+    assert_same_run(uninterrupted, tmp_path / "run")
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_checkpoint(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call: Callable[..., torch.Tensor] = Stepper.__call__
+
+    def poisoned(self: Stepper, batch: Any, lr: float) -> torch.Tensor:
+        if len(poisoned_steps) == 6:
+            self.parameters[0].data.fill_(float("nan"))
+        poisoned_steps.append(1)
+        return call(self, batch, lr)
+
+    poisoned_steps: list[int] = []
+    monkeypatch.setattr(Stepper, "__call__", poisoned)
+    with pytest.raises(DivergedError, match="at step 6; the last good checkpoint is kept"):
+        train(tiny(steps=9, validate_every=4), tmp_path / "run")
+    tensors, record = load_state(tmp_path / "run" / "state.safetensors")
+    assert record["progress"]["step"] == 4
+    assert all(torch.isfinite(t.float()).all() for t in tensors.values())
+
+
+def test_training_lowers_the_loss(tiny, train, tmp_path: Path) -> None:
+    train(tiny(steps=60, validate_every=30, lr=5e-3, width=4), tmp_path / "run")
+    losses = [r["loss"] for r in read_log(tmp_path / "run" / "log.jsonl") if r["kind"] == "step"]
+    assert sum(losses[-10:]) < 0.95 * sum(losses[:10])
+
+
+def test_a_folder_that_is_being_written_to_is_locked(tiny, train, tmp_path: Path) -> None:
+    from s2rm_data.errors import ConflictError
+
+    folder = RunFolder(tmp_path / "run")
+    folder.open(resume=False, overwrite=False)
+    with pytest.raises(ConflictError, match="another process is writing"):
+        train(tiny(), tmp_path / "run")
+    folder.close()

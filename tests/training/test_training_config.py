@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from s2rm_data.config import from_json, to_json
+from s2rm_data.errors import UsageError
+from s2rm_data.models import names
+from s2rm_data.training.config import TrainConfig, parse_assignments, settable_names
+from s2rm_data.training.presets import PRESETS, preset_fields, preset_model_fields
+
+
+def config(**fields) -> TrainConfig:
+    return TrainConfig(**{"task": "bballs", "model": "s2gru", "preset": "paper", **fields})
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+@pytest.mark.parametrize("model", names())
+def test_no_field_of_a_model_has_the_name_of_a_field_of_the_run(model: str, task: str) -> None:
+    own, of_model = settable_names(model, task)
+    assert not set(own) & set(of_model)
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+@pytest.mark.parametrize("model", names())
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_gives_a_valid_config_that_survives_json(preset: str, model: str, task: str) -> None:
+    fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model)}
+    made = TrainConfig(task=task, model=model, preset=preset, **fields)
+    assert from_json(TrainConfig, to_json(made)) == made
+
+
+def test_the_preset_paper_is_the_papers_protocol() -> None:
+    balls, battles = (
+        TrainConfig(task=t, model="s2gru", preset="paper", **preset_fields("paper", t)) for t in ("bballs", "sc2")
+    )
+    assert (balls.lr, balls.epochs, balls.batch_size, battles.batch_size) == (3e-4, 100, 32, 8)
+    assert (balls.plateau_factor, balls.plateau_patience, balls.plateau_threshold) == (0.5, 5, 1e-4)
+    assert (balls.steps, balls.window, balls.schedule) == (None, None, "plateau")
+
+
+def test_an_unknown_field_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match=r"no config field 'hiden_size'; did you mean 'hidden_size'\?"):
+        config().with_fields({"hiden_size": 3})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"lr": -1.0}, "lr is -1.0"),
+        ({"lr": float("nan")}, "lr is nan"),
+        ({"epochs": True}, "epochs is True"),
+        ({"schedule": "linear"}, "schedule is 'linear'; it must be one of plateau, cosine"),
+        ({"model": "s2gro"}, "did you mean 's2gru'"),
+        ({"task": "balls"}, "did you mean 'bballs'"),
+        ({"model_fields": {"hidden_size": -4}}, "hidden_size"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(fields: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        config(**fields)
+
+
+def test_assignments_are_read_as_json_or_as_text() -> None:
+    typed = ("steps=20", "lr=1e-3", "window=null", "codec=mlp", "image_size=[8, 16]", "compile=true")
+    expected = {"steps": 20, "lr": 1e-3, "window": None, "codec": "mlp", "image_size": [8, 16], "compile": True}
+    assert parse_assignments(typed) == expected
+    with pytest.raises(UsageError, match="write --set key=value"):
+        parse_assignments(("lr",))
