@@ -81,15 +81,16 @@ class Game:
         self.battle_seed = seed
         self.queues.clear()
         self.log.clear()
+        self._count()
+
+    def _count(self) -> None:
+        """See who lives; called whenever that may have changed, because every request asks for it."""
+        self.alive: list[int] = np.nonzero(self.arena.alive)[0].tolist()  # slots
+        self._living = {self.tag_of[slot] for slot in self.alive}
 
     def battle_seeds(self, battle: int) -> int:
         """The seed of a game's n-th battle: the game's own, then draws from it."""
         return int(philox(np.uint64(self.seed), _DOMAIN, np.uint64(battle), np.uint64(0))[0]) if battle else self.seed
-
-    @property
-    def alive(self) -> list[int]:
-        """Slots of the living."""
-        return [int(slot) for slot in np.nonzero(self.arena.alive)[0]]
 
     def owner(self, slot: int) -> int:
         return PLAYER if slot < self.arena.agents else OPPONENT
@@ -101,21 +102,20 @@ class Game:
 
     def slot(self, tag: int) -> int | None:
         """The slot of a living unit."""
-        slot = self.slot_of.get(tag)
-        return slot if slot is not None and self.arena.alive[slot] else None
+        return self.slot_of[tag] if tag in self._living else None
 
     def run(self, loops: int) -> None:
         """Game loops. On a map that goes on, armies that are both dead are created anew in the first of them."""
-        before = self.arena.alive
-        tags = self.tag_of
-        if not before.any() and not self.ends and loops > 0:
+        if not self.alive and not self.ends and loops > 0:
             self.loop += 1
             loops -= 1
             self.battle += 1
             self._begin(self.battle_seeds(self.battle))
-            before, tags = self.arena.alive, self.tag_of
+        before = self.alive
         self._run_loops(loops)
-        self.died += [tags[slot] for slot in np.nonzero(before & ~self.arena.alive)[0]]
+        self._count()
+        if len(self.alive) < len(before):
+            self.died += [self.tag_of[slot] for slot in before if self.tag_of[slot] not in self._living]
         if self.ends:
             self.result = self._result()
 
@@ -124,6 +124,7 @@ class Game:
             self.arena.run_loops(1)
             self.loop += 1
             loops -= 1
+            self._count()
             self._advance_queues()
         self.arena.run_loops(loops)
         self.loop += loops
@@ -182,12 +183,15 @@ class Game:
             if slot is not None:
                 self.arena.kill(0, slot)
                 self.died.append(tag)
+                self._living.discard(tag)
+        self._count()
         if self.ends:
             self.result = self._result()
 
     def _reslot(self, order: list[int]) -> None:
         self.tag_of = [self.tag_of[old] if old >= 0 else next(self.tags) for old in order]
         self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
+        self._count()
 
     def replay(self) -> bytes:
         """What was ordered in this battle, as JSON: enough to play it again on the engine, nothing the game could

@@ -44,6 +44,7 @@ class Client:
         self._api = require_protocol()
         self.status = LAUNCHED
         self._game: Game | None = None
+        self._waiting: Game | None = None  # created, not joined yet
         self._observer: Observer | None = None
         self._created: tuple[str, int] | None = None
         self._options: Any = None
@@ -108,9 +109,7 @@ class Client:
     # games
 
     def _create_game(self, request: Any, response: Any) -> None:
-        self._game = self._observer = self._created = None
-        if self.status != LAUNCHED:
-            self.status = LAUNCHED
+        self._forget_game(LAUNCHED)
         refusal = self._refuse_game(request)
         if refusal is None:
             try:
@@ -118,8 +117,7 @@ class Client:
                 scenarios.parse(name.removesuffix("_battle"))
                 self._created = (name, _seed(request))
                 self._opponent = next((setup for setup in request.player_setup if setup.type == _COMPUTER), None)
-                self._start()  # compiled code is loaded now, while clients expect a wait
-                self._game = None
+                self._waiting = self._new_game()  # compiled code is loaded now, while clients expect a wait
                 self.status = INIT_GAME
                 return
             except UsageError as error:
@@ -139,15 +137,18 @@ class Client:
             return _MISSING_MAP, "give local_map; maps of Battle.net are not here"
         return None
 
-    def _start(self) -> None:
+    def _new_game(self) -> Game:
         assert self._created is not None
         name, seed = self._created
-        self._game = Game(map_name=name, seed=seed, tags=self._tags)
-        self._observer = Observer(self._game)
+        return Game(map_name=name, seed=seed, tags=self._tags)
+
+    def _start(self, game: Game) -> None:
+        self._game, self._observer, self._waiting = game, Observer(game), None
         self._failures.clear()
+        self.status = IN_GAME
 
     def _join_game(self, request: Any, response: Any) -> None:
-        if self._created is None or self.status != INIT_GAME:
+        if self._waiting is None:
             raise RefusedError("join_game: there is no game to join; send create_game first")
         if request.HasField("server_ports") or request.client_ports:
             response.error, response.error_details = _UNSUPPORTED_FEATURE, "games over several ports are not supported"
@@ -156,24 +157,24 @@ class Client:
             response.error, response.error_details = _NO_OPTIONS, "set options.raw: there are raw observations only"
             return
         self._options = type(request.options)(raw=True, score=request.options.score)
-        self._start()
+        self._start(self._waiting)
         response.player_id = 1
-        self.status = IN_GAME
 
     def _restart_game(self, request: Any, response: Any) -> None:
         """The same game from its beginning: same map, same seed."""
         self._running()
-        self._start()
-        self.status = IN_GAME
+        self._start(self._new_game())
 
     def _leave_game(self, request: Any, response: Any) -> None:
         self._running()
-        self._game = self._observer = self._created = None
-        self.status = LAUNCHED
+        self._forget_game(LAUNCHED)
 
     def _quit(self, request: Any, response: Any) -> None:
-        self._game = self._observer = self._created = None
-        self.status = QUIT
+        self._forget_game(QUIT)
+
+    def _forget_game(self, status: int) -> None:
+        self._game = self._waiting = self._observer = self._created = None
+        self.status = status
 
     def _ping(self, request: Any, response: Any) -> None:
         response.game_version = f"s2rm-data {s2rm_data.__version__}"

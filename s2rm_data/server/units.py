@@ -39,6 +39,7 @@ class Observer:
     def __init__(self, game: Game) -> None:
         self._game = game
         self._units: dict[int, Any] = {}
+        self._z: list[list[float]] = game.terrain.z.tolist()  # [x][y]
 
     def write(self, response: Any, *, whole: bool) -> None:
         """Fill a ResponseObservation; `whole`: with what the game hides of the opponent."""
@@ -67,7 +68,7 @@ class Observer:
 
     def _write_units(self, raw: Any, alive: list[int], whole: bool) -> None:
         arena = self._game.arena
-        seen, orders, facing = arena.snapshot(), arena.orders(), arena.facing[0]
+        seen, orders, facing = arena.snapshot(), arena.orders(), arena.facing[0].tolist()
         position, health, shield = seen.position[0].tolist(), seen.health[0].tolist(), seen.shield[0].tolist()
         energy, cooldown = seen.energy[0].tolist(), seen.cooldown_loops[0].tolist()
         kind, target, point = orders.kind[0].tolist(), orders.target[0].tolist(), orders.point[0].tolist()
@@ -79,7 +80,7 @@ class Observer:
             x, y = position[slot]
             unit.pos.x, unit.pos.y, unit.pos.z = x, y, self._height(x, y) + (_FLYING_HEIGHT if unit.is_flying else 0.0)
             unit.health, unit.shield, unit.energy = health[slot], shield[slot], energy[slot]
-            unit.facing = math.atan2(facing[slot, 1], facing[slot, 0]) % (2 * math.pi)
+            unit.facing = math.atan2(facing[slot][1], facing[slot][0]) % (2 * math.pi)
             unit.ClearField("orders")
             unit.ClearField("engaged_target_tag")
             if whole or unit.owner == PLAYER:
@@ -103,8 +104,7 @@ class Observer:
         return unit
 
     def _height(self, x: float, y: float) -> float:
-        cell = (min(max(int(x), 0), SIZE - 1), min(max(int(y), 0), SIZE - 1))
-        return float(self._game.terrain.z[cell])
+        return self._z[min(max(int(x), 0), SIZE - 1)][min(max(int(y), 0), SIZE - 1)]
 
     def _write_order(self, unit: Any, kind: int, target: int, point: list[float]) -> None:
         engaged = self._game.tag_of[target] if target >= 0 else 0

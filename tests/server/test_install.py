@@ -102,8 +102,9 @@ def test_many_games_leave_memory_and_open_files_as_they_were(tmp_path: Path) -> 
             wire.close()
             server = psutil.Process(process.pid)
             sizes.append((server.memory_info().rss, server.num_fds()))
-        assert sizes[-1][0] < sizes[2][0] + (3 << 20)
-        assert sizes[-1][1] <= sizes[2][1] + 1  # the last connection may not be reaped yet
+        nbytes, files = zip(*sizes, strict=True)
+        assert min(nbytes[-4:]) <= max(nbytes[:4])  # it goes up and down by a few megabytes
+        assert min(files[-4:]) <= max(files[:4])
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
