@@ -18,7 +18,6 @@ RMC, RIMs and TTO have no loop over modules to compare with: their reference is 
 from __future__ import annotations
 
 import argparse
-import collections
 import copy
 import dataclasses
 import time
@@ -140,10 +139,9 @@ def plain_attention(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -
 
 
 def plain_s2gru(model: Any, modules: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> Tensor:
-    states = []
-    for weights, (u, h_bar) in zip(modules, plain_attention(model, e, s, mask, h), strict=True):
-        states.append(torch.gru_cell(u, h_bar.clamp(-model.hidden_limit, model.hidden_limit), *weights))
-    return torch.stack(states, 1)
+    limit, inputs = model.hidden_limit, plain_attention(model, e, s, mask, h)
+    cells = zip(modules, inputs, strict=True)
+    return torch.stack([torch.gru_cell(u, h_bar.clamp(-limit, limit), *weights) for weights, (u, h_bar) in cells], 1)
 
 
 def plain_s2rmc(model: Any, modules: Any, e: Tensor, s: Tensor, mask: Tensor, state: Any) -> Any:
@@ -359,16 +357,14 @@ def measure(name: str, task: str, *, quick: bool) -> dict[str, Any]:
     batch = make_batch(task, B, 5 if quick else T, V)
     difference = assert_equal(model, make_batch(task, 2, 3, V))
     repeats = 1 if quick else 3
-    row: dict[str, Any] = collections.OrderedDict(model=name, task=task, parameters=model.parameter_count())
+    row: dict[str, Any] = {"model": name, "task": task, "parameters": model.parameter_count()}
     row |= best_ms(
         repeats,
         step=train(lambda: model.loss(model(batch), batch)),
         plain=train(lambda: plain_loss(model, batch)),
     )
     row |= parts(model, batch, repeats)
-    row["kernels"] = kernels_per_step(name, task)
-    row["difference"] = difference
-    return row
+    return row | {"kernels": kernels_per_step(name, task), "difference": difference}
 
 
 HEADER = "model  task    parameters   step ms  encoder recurrence decoder  x step  x recurrence  kernels/t  |d grad|"
