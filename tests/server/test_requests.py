@@ -1,6 +1,7 @@
 """The API's requests, without a websocket: what each answers, and what is refused in which words."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -239,3 +240,21 @@ def test_killing_an_army_decides_a_battle_map(name: str, side: int, result: str)
     seen = talker.ask(observation=api.RequestObservation())
     assert api.Result.Name(seen.observation.player_result[0].result) == result
     assert seen.status == ENDED
+
+
+def test_battles_and_games_leave_nothing_behind() -> None:
+    talker, sizes = Talker(), []
+    tracemalloc.start()
+    try:
+        for number in range(12):
+            talker.play("3s5z", seed=number)
+            for _ in range(3):  # battles of one game
+                for _ in range(5):
+                    talker.order(talker.units(1), MOVE, at=(12.0, 16.0))
+                    talker.step()
+                talker.debug(kill_unit={"tag": [unit.tag for unit in talker.units()]})
+                talker.step()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[-1] < sizes[3] + 20_000
