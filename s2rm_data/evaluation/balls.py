@@ -74,7 +74,7 @@ def one_step(
     device: torch.device,
     progress: Progress,
 ) -> dict[float, dict[str, dict[str, Scores]]]:
-    """{fraction: {"runs": {name: scores}, "references": {name: scores}}}; `progress` by sequences, runs and fractions."""
+    """{fraction: {"runs": {name: scores}, "references": ...}}; `progress` advances by sequences, runs and fractions."""
     tally = BallTally()
     with torch.inference_mode():
         for piece in pieces(group, limit=limit, device=device):

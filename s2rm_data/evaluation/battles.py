@@ -10,7 +10,7 @@ calibration of a copy does better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ METRICS = {
     "ll": "LL",
 }
 Scores = dict[str, float]
+Add = Callable[[float, str, PolarCounts], None]
 Image = tuple[Tensor, Tensor, Tensor]  # friendly (..., I, J), unit type (..., I, J), HECS (..., 4, I, J)
 
 
@@ -72,14 +73,13 @@ def one_step(
     }
 
 
-def _count_run(piece: Piece, run: Run, fractions: Sequence[float], add: object, progress: Progress) -> None:
+def _count_run(piece: Piece, run: Run, fractions: Sequence[float], add: Add, progress: Progress) -> None:
     encoded = Encoded(run.model, piece.batch)
     targets = piece.batch.targets
     assert isinstance(targets, PolarTargets)
-    assert callable(add)
     for fraction in fractions:
         prediction = encoded.predict(piece.dropped(fraction))
-        add(fraction, run.name, PolarCounts.of(prediction, targets, piece.batch.query_mask))  # type: ignore[arg-type]
+        add(fraction, run.name, PolarCounts.of(prediction, targets, piece.batch.query_mask))
         progress.advance(len(piece.requests))
 
 

@@ -1,4 +1,4 @@
-"""Enclaves: Z(P(x), p_m), how much each module of an S2RM answers for each position (the paper's figure bb_enclaves)."""
+"""Enclaves: Z(P(x), p_m), how much each module of an S2RM answers for each position (figure bb_enclaves)."""
 
 # M modules, S x S whole positions of the arena
 

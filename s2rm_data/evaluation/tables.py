@@ -290,7 +290,7 @@ def enclave_table(results: dict[str, Any]) -> Table | None:
     }
     rows = [
         Row(
-            label=f"{results['runs'][name]['label']} on {results['runs'][name]['task']}, seed {results['runs'][name]['seed']}",
+            label="{label} on {task}, seed {seed}".format(**results["runs"][name]),
             kind="model",
             cells=tuple(Cell(values=(scores[key],)) for key in columns.values()),
             model=results["runs"][name]["model"],

@@ -1,0 +1,161 @@
+"""The command `s2rm-eval`."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import s2rm_data
+from s2rm_data.cli.options import available_cores
+from s2rm_data.cli.progress import progress_for
+from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.errors import UsageError, missing_component
+
+if TYPE_CHECKING:
+    import torch
+
+    from s2rm_data.evaluation.runs import Run
+    from s2rm_data.store import Store
+
+
+@click.command(
+    "s2rm-eval",
+    epilog=EXIT_STATUSES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(s2rm_data.__version__, prog_name="s2rm-eval")
+@click.option(
+    "--run",
+    "runs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    help="Run folder of s2rm-train, or a folder of them; may be repeated.",
+)
+@click.option("--store", type=click.Path(path_type=Path), default=None, help="Store.  [default: the runs' own]")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Folder for the results.  [default: evaluation in the run folder; `evaluation` for several]",
+)
+@click.option("--quick", is_flag=True, help="A first look: few sequences of each group.")
+@click.option("--sequences", type=int, default=None, help="Sequences of each test group.  [default: all; --quick: 20]")
+@click.option(
+    "--dropped-sequences",
+    type=int,
+    default=None,
+    help="Sequences of each group for scores with views dropped.  [default: 50; --quick: 5]",
+)
+@click.option("--rollout-sequences", type=int, default=None, help="Sequences rolled out.  [default: 50; --quick: 5]")
+@click.option("--episode", type=int, default=0, show_default=True, help="sc2: episode whose images are drawn.")
+@click.option("--agent", type=int, default=0, show_default=True, help="sc2: agent whose images are drawn.")
+@click.option("--step", type=int, default=None, help="sc2: step drawn.  [default: the middle of the agent's life]")
+@click.option("--device", default=None, help="cpu, cuda, cuda:1.  [default: a GPU if there is one]")
+@click.option("--threads", type=click.IntRange(1), default=None, help="CPU threads.  [default: one a core]")
+@click.option("--overwrite", is_flag=True, help="Replace the results of an earlier evaluation in --out.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+@click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
+def evaluate(
+    runs: tuple[Path, ...],
+    store: Path | None,
+    out: Path | None,
+    device: str | None,
+    threads: int | None,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Evaluate trained runs: the paper's figures and tables, roll-outs, and an HTML report of it all.
+
+    Runs of the same model that differ in their seed alone are one row with an interval. Models stand beside references
+    that need no model, and beside the paper's own numbers where it prints any.
+
+    \b
+    Examples:
+      s2rm-eval --run runs/s2gru --quick                       # a first look
+      s2rm-eval --run runs/s2gru --run runs/lstm --store data.zarr --out compared
+      s2rm-eval --run runs --out all                           # every run folder in runs/
+      s2rm-eval --run runs/s2gru/seeds --sequences 200         # intervals over seeds
+    """
+    _need_torch()
+    from s2rm_data.evaluation.artefacts import check_folder, write_artefacts
+    from s2rm_data.evaluation.evaluate import evaluate as evaluate_runs
+    from s2rm_data.evaluation.runs import load_runs
+
+    config = _config(options)
+    on = _set_up(device, threads)
+    loaded = load_runs(runs, on)
+    opened = _open_store(loaded, store)
+    folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 else Path("evaluation"))
+    check_folder(folder, overwrite=overwrite)
+    begun = time.monotonic()
+    with progress_for("evaluating", "sequences", quiet=quiet) as progress:
+        made = evaluate_runs(loaded, opened, config, device=on, progress=progress)
+    if not quiet:
+        click.echo("s2rm-eval: drawing figures", err=True)
+    written = write_artefacts(made, opened, folder)
+    if as_json:
+        click.echo(json.dumps(made.results))
+    elif not quiet:
+        count, seconds = len(written.files), time.monotonic() - begun
+        click.echo(f"{written.report}\ns2rm-eval: {count} files in {folder}, {seconds:.0f} s", err=False)
+
+
+def _need_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        raise missing_component("torch", "train", "evaluating a model") from None
+
+
+def _config(options: dict[str, Any]) -> Any:
+    from s2rm_data.evaluation.evaluate import EvalConfig
+
+    quick = options.pop("quick")
+    given = {name: value for name, value in options.items() if value is not None}
+    return EvalConfig.quick(**given) if quick else EvalConfig(**given)
+
+
+def _set_up(device: str | None, threads: int | None) -> torch.device:
+    import torch
+
+    torch.set_num_threads(threads or available_cores())
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError:
+        raise UsageError(f"no device {device!r}; the choices are cpu, cuda and cuda:0, cuda:1, ...") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"--device {device} was asked for, but no GPU is there; leave --device out")
+    return chosen
+
+
+def _open_store(runs: list[Run], given: Path | None) -> Store:
+    """The store given, or the one the runs were trained on, if it is the same for all and still there."""
+    from s2rm_data.store import Store
+
+    if given is not None:
+        return Store(given)
+    paths = dict.fromkeys(entry.store for entry in runs)
+    if len(paths) > 1:
+        raise UsageError(f"the runs were trained on different stores ({', '.join(paths)}); name one with --store")
+    (path,) = paths
+    if not path or not Path(path).exists():
+        raise UsageError(
+            f"the store the runs were trained on ({path or 'unknown'}) is not there; name one with --store"
+        )
+    return Store(path)
+
+
+def main() -> NoReturn:
+    run(evaluate, "s2rm-eval")
+
+
+if __name__ == "__main__":
+    main()

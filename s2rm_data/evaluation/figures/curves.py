@@ -1,0 +1,78 @@
+"""Tables as curves: a line a model with its interval over seeds, references in grey, the paper's numbers dashed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from s2rm_data.evaluation.figures.canvas import (
+    MARKERS,
+    REFERENCE_COLOUR,
+    REFERENCE_STYLES,
+    colour_of,
+    new_figure,
+)
+from s2rm_data.evaluation.tables import Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_tables(tables: Sequence[Table], *, xlabel: str, titles: Sequence[str], columns: int | None = None) -> Figure:
+    """A panel a table, one legend for all."""
+    across = columns or len(tables)
+    down = -(-len(tables) // across)
+    figure = new_figure(4.1 * across + 2.4, 3.3 * down + 0.2)
+    panels = figure.subplots(down, across, squeeze=False)
+    for panel in panels.flat[len(tables) :]:
+        panel.remove()
+    for panel, table, title in zip(panels.flat, tables, titles, strict=False):
+        _draw(panel, table)
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel(xlabel, fontsize=9)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=8, frameon=False)
+    return figure
+
+
+def _draw(axes: Any, table: Table) -> None:
+    places = list(range(len(table.columns)))
+    axes.set_xticks(places, table.columns, fontsize=8)
+    axes.tick_params(axis="y", labelsize=8)
+    axes.grid(axis="y", lw=0.3, color="#cccccc")
+    for column in table.in_distribution:
+        place = table.columns.index(column)
+        axes.axvspan(place - 0.5, place + 0.5, color="#f1eee0", zorder=0, label="trained on")
+    styles = iter(REFERENCE_STYLES)
+    extra = 0
+    for row in table.rows:
+        if row.kind == "reference":
+            _line(axes, row, places, color=REFERENCE_COLOUR, ls=next(styles), lw=1.2, zorder=1)
+            continue
+        known = row.model in MARKERS and row.label.find("(") < 0
+        colour = colour_of(row.model if known or row.kind == "paper" else "", extra)
+        extra += not known
+        if row.kind == "model":
+            _line(axes, row, places, color=colour, marker=MARKERS.get(row.model, "x"), ms=5, lw=1.6, zorder=3)
+        _paper_line(axes, row, places, colour)
+    axes.set_xlim(-0.5, len(places) - 0.5)
+
+
+def _line(axes: Any, row: Row, places: Sequence[int], **style: Any) -> None:
+    points = [(x, cell.mean, cell.half_width) for x, cell in zip(places, row.cells, strict=True)]
+    points = [point for point in points if point[1] is not None]
+    if not points:
+        return
+    xs, means, halves = zip(*points, strict=True)
+    axes.plot(xs, means, label=row.label, **style)
+    if any(half is not None for half in halves):
+        low = [mean - (half or 0) for mean, half in zip(means, halves, strict=True)]
+        high = [mean + (half or 0) for mean, half in zip(means, halves, strict=True)]
+        axes.fill_between(xs, low, high, color=style["color"], alpha=0.15, lw=0)
+
+
+def _paper_line(axes: Any, row: Row, places: Sequence[int], colour: str) -> None:
+    points = [(x, cell.paper) for x, cell in zip(places, row.cells, strict=True) if cell.paper is not None]
+    if points:
+        label = f"paper: {row.label.removesuffix(' (not run here)')}"
+        axes.plot(*zip(*points, strict=True), color=colour, ls="--", lw=1.0, alpha=0.8, label=label, zorder=2)
