@@ -42,7 +42,7 @@ def bballs_batch(B: int, T: int, V: int) -> Batch:
     return _batch(views, positions, BallTargets((torch.rand(B, T, V, 1, 11, 11) < 0.1).float()))
 
 
-def sc2_batch(B: int, T: int, V: int, size: tuple[int, int] = (16, 32)) -> Batch:
+def sc2_batch(B: int, T: int, V: int, size: tuple[int, int] = (16, 48)) -> Batch:
     unit = torch.randint(0, 10, (2, B, T, V, *size)) * (torch.rand(2, B, T, V, *size) < 0.05)
     hecs = torch.rand(2, B, T, V, 4, *size) * (unit > 0).unsqueeze(-3)
     views = polar_views(unit[0] > 3, unit[0], hecs[0], torch.rand(unit[0].shape), unit[0] % 9)

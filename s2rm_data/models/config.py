@@ -29,7 +29,7 @@ _TASK_DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "sc2": {
         # Assumption: the paper does not give its image size; 16 radial cells over SMAC's sight range of 9, 32 angular.
-        "image_size": (16, 32),
+        "image_size": (16, 48),
         "arena_size": (32.0, 32.0),  # all SMAC maps are 32 x 32
         "embedding_size": 8,  # table tab:sc2_hparams
         # Assumption: with two bands a coordinate, 1.0 gives turns of 25 and 100 map units, local yet one-to-one.
