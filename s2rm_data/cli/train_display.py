@@ -121,7 +121,9 @@ class Live(Lines):
             parts.append(table)
         if self._pace:
             p = self._pace
-            parts.append(ProgressBar(total=p.total, completed=p.step, width=60))
+            bar = Table.grid()
+            bar.add_row(ProgressBar(total=p.total, completed=p.step, width=60))
+            parts.append(bar)
             parts.append(
                 Text(
                     f"step {p.step:,}/{p.total:,}  loss {p.loss:.4f}  rate {p.lr:.2g}  "

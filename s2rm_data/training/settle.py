@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ def again(saved: TrainConfig, wishes: Wishes) -> TrainConfig:
     if named.get("model", saved.model) != saved.model or named.get("task", saved.task) != saved.task:
         config = TrainConfig(**{**_fields_without_model(saved), **named})  # to be refused by name, not by a field
     else:
-        config = saved.with_fields(wishes.fields)
+        config = dataclasses.replace(saved.with_fields(wishes.fields), **named)
     return _on(config, device, wishes.fields)
 
 

@@ -26,8 +26,7 @@ def compile_parts(model: WorldModel, device: torch.device, backend: str = "induc
     compiled without the deferral of gradients, whose bookkeeping changes from step to step.
     """
     options: dict[str, Any] = {"backend": backend, "fullgraph": True}
-    replayed = {"mode": "reduce-overhead"} if device.type == "cuda" else {}
-    step = torch.compile(model.step, **options, **replayed)
+    step = torch.compile(model.step, mode="reduce-overhead" if device.type == "cuda" else None, **options)
 
     def plain_step(encoded: Any, state: Any, products: Any = None) -> Any:
         return step(encoded, state)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,9 +175,11 @@ class Trainer:
 
     def _flush(self) -> None:
         """Read the losses of the steps since the last time, watch over them and log them."""
-        for step, lr, values in self._pending:
-            loss, norm = values.tolist()
-            watched = loss if norm == norm and abs(norm) != float("inf") else norm
+        if not self._pending:
+            return
+        found = torch.stack([values for _, _, values in self._pending]).tolist()  # one wait for all of them
+        for (step, lr, _), (loss, norm) in zip(self._pending, found, strict=True):
+            watched = loss if math.isfinite(norm) else norm
             self.progress.watch = self.progress.watch.after(watched, step, self.config)
             epoch = step // self.batches.steps_per_epoch
             self.recorder.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
