@@ -28,7 +28,7 @@ _TASK_DEFAULTS: dict[str, dict[str, Any]] = {
         "position_scale": 0.25,
     },
     "sc2": {
-        # Assumption: the paper does not give its image size; 16 radial cells over SMAC's sight range of 9, 32 angular.
+        # Assumption: the paper does not give its image size; 16 x 48 is what the data have by default.
         "image_size": (16, 48),
         "arena_size": (32.0, 32.0),  # all SMAC maps are 32 x 32
         "embedding_size": 8,  # table tab:sc2_hparams
