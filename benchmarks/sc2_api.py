@@ -84,9 +84,9 @@ class Requests:
         requests = {"action": action, "step": api.RequestStep(count=8), "observation": api.RequestObservation()}
         for name, request in requests.items():
             frame = api.Request(**{name: request}).SerializeToString()
-            begun = time.perf_counter()
+            begun = time.process_time()
             self._send(frame)
-            self.seconds[name] += time.perf_counter() - begun
+            self.seconds[name] += time.process_time() - begun
         self.count += 1
         if not action.actions:
             self.ask(restart_game=api.RequestRestartGame())
@@ -94,7 +94,7 @@ class Requests:
 
 
 def in_process(name: str, seconds: float) -> dict[str, float]:
-    """What the server's answers cost without a websocket, by request, in milliseconds."""
+    """What the server's answers cost without a websocket, by request, in CPU milliseconds."""
     requests = Requests(name, Client().answer)
     rate(requests.step, seconds)
     parts = {key: 1e3 * value / requests.count for key, value in requests.seconds.items()}
@@ -191,7 +191,7 @@ def main() -> None:
         results = {
             "engine, one battle": rate(engine_steps(name, 1), seconds),
             "engine, 200 battles": rate(engine_steps(name, 200), seconds),
-            "API, answers alone (ms)": in_process(name, seconds),
+            "API, answers alone (CPU ms)": in_process(name, seconds),
             "API, pysc2 adapter": through_pysc2(name, seconds),
             "whole episodes (steps/s)": episodes(name, seconds),
             "API, SMAC": through_smac(name, seconds),
@@ -201,7 +201,7 @@ def main() -> None:
         return
     for title, values in results.items():
         shown = ", ".join(f"{key} {value:,.3g}" for key, value in (values or {}).items()) or "not installed"
-        print(f"{name}  {title:<26} {shown}")
+        print(f"{name}  {title:<27} {shown}")
 
 
 if __name__ == "__main__":
