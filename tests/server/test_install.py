@@ -103,7 +103,7 @@ def test_many_games_leave_memory_and_open_files_as_they_were(tmp_path: Path) -> 
             server = psutil.Process(process.pid)
             sizes.append((server.memory_info().rss, server.num_fds()))
         nbytes, files = zip(*sizes, strict=True)
-        assert min(nbytes[-4:]) <= max(nbytes[:4]) + (8 << 20)  # it goes up and down by this much
+        assert min(nbytes[-4:]) <= max(nbytes[:4]) + (16 << 20)  # up and down; test_requests.py traces what is held
         assert min(files[-4:]) <= max(files[:4])
     finally:
         process.send_signal(signal.SIGTERM)
