@@ -112,10 +112,10 @@ class Log:
 
     def __init__(self, path: Path, length: int) -> None:
         self.path = path
+        if (path.stat().st_size if path.exists() else 0) < length:
+            raise DamagedStoreError(f"{path} is shorter than the checkpoint says ({length} bytes)")
         with disk_errors(path):
             self._file = path.open("ab")
-            if self._file.tell() < length:
-                raise DamagedStoreError(f"{path} is shorter than the checkpoint says ({length} bytes)")
             self._file.truncate(length)
 
     def write(self, record: dict[str, Any]) -> None:

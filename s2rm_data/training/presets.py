@@ -21,13 +21,13 @@ _LAPTOP: dict[str, dict[str, Any]] = {
     "bballs": {
         "batch_size": 32,
         "window": 20,
-        "steps": 6000,
+        "steps": 12_000,
         "lr": 2e-3,
         "fine_tuning_lr": 3e-4,
         "schedule": "cosine",
         "warmup_steps": 100,
         "clip_norm": 1.0,
-        "validate_every": 250,
+        "validate_every": 500,
         "validation_sequences": 64,
         "validation_batch_size": 32,
     },
@@ -66,7 +66,7 @@ _SMOKE: dict[str, Any] = {
 # Model fields of the small presets; of each model only those it has.
 _SMALL_MODELS: dict[str, dict[str, dict[str, Any]]] = {
     "laptop": {
-        "all": {"codec": "mlp", "encoding_size": 64},
+        "all": {"codec": "mlp", "encoding_size": 64, "width": 16},
         "s2gru": {"hidden_size": 64},
         "s2rmc": {"hidden_size": 64, "head_size": 16, "memory_key_size": 16},
         "lstm": {"encoding_size": 256, "hidden_size": 512},

@@ -8,7 +8,15 @@ import torch
 from safetensors.torch import save_file
 
 from s2rm_data.errors import DamagedStoreError, DiskError, S2RMError, UsageError
-from s2rm_data.training.checkpoint import load_state, replaced, restore_tensors, save_state, state_tensors
+from s2rm_data.models import build
+from s2rm_data.training.checkpoint import (
+    load_state,
+    replaced,
+    restore_tensors,
+    save_state,
+    save_weights,
+    state_tensors,
+)
 
 RECORD = {"step": 3, "loss": 0.1}
 
@@ -102,3 +110,17 @@ def test_an_optimiser_goes_on_exactly_from_its_tensors(tmp_path: Path) -> None:
     steps(other, its_optimiser, 4)
     for a, b in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_when_the_disk_refuses_the_old_weights_stay(tmp_path: Path) -> None:
+    path = tmp_path / "last.safetensors"
+    save_weights(build("lstm", task="bballs", codec="mlp", width=1, encoding_size=4, hidden_size=4), path)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(DiskError, match=r"cannot write .*last.safetensors.*the file is larger than"):
+            save_weights(build("lstm", task="bballs", codec="mlp", width=4), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
