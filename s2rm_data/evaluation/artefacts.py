@@ -73,9 +73,9 @@ class _Writer:
         self.made, self.results, self.store, self.folder = made, made.results, store, folder
         self.files: list[Path] = []
         # Labels are shared by seeds: where one run is drawn, it is named by its seed, too.
-        shared = [run.label for run in made.runs]
+        shared = [(run.task, run.label) for run in made.runs]
         self.titles = {
-            run.name: run.label if shared.count(run.label) == 1 else f"{run.label}, seed {run.seed}"
+            run.name: run.label if shared.count((run.task, run.label)) == 1 else f"{run.label}, seed {run.seed}"
             for run in made.runs
         }
 

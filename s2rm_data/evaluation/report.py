@@ -76,7 +76,12 @@ def _runs(results: dict[str, Any]) -> str:
 def _verdict(sections: Sequence[Section]) -> str:
     """For each model and kind of table, whether it beats the references."""
     shown = [table for section in sections if not section.folded for table in section.tables]
-    items = [(r.label, t.title, r.note) for t in shown for r in t.rows if r.kind == "model" and r.note]
+    items = [
+        (f"{row.label} on {table.name.partition('_')[0]}", table.title, row.note)
+        for table in shown
+        for row in table.rows
+        if row.kind == "model" and row.note
+    ]
     if not items:
         return ""
     labels = dict.fromkeys(label for label, _, _ in items)
@@ -88,9 +93,9 @@ def _verdict(sections: Sequence[Section]) -> str:
             parts.append(f"<li class=won><b>{escape(label)}</b> beats every reference in every table.</li>")
             continue
         listed = "".join(f"<li>{escape(title)}: {escape(note)}</li>" for title, note in lost)
-        counted = f"{len(own) - len(lost)} of {len(own)}"
+        counted = "none" if len(lost) == len(own) else f"{len(own) - len(lost)}"
         parts.append(
-            f"<li class=lost><b>{escape(label)}</b> beats every reference in {counted} tables."
+            f"<li class=lost><b>{escape(label)}</b> beats every reference in {counted} of {len(own)} tables."
             f"<details><summary>where it does not</summary><ul>{listed}</ul></details></li>"
         )
     return f"<h2>Do the models beat what needs no model?</h2><ul class=verdict>{''.join(parts)}</ul>"

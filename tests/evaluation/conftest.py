@@ -3,9 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from small_stores import make_small_store
 
 from s2rm_data.store import Store
+
+torch.set_num_threads(1)  # models this small lose time with more
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,162 @@
+"""`s2rm-eval` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from small_stores import FRAMES
+from tiny_runs import make_run
+
+from s2rm_data.cli.eval import evaluate
+from s2rm_data.errors import S2RMError
+from s2rm_data.generate import generate
+from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.sc2.source import plan as plan_battles
+
+ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def run(*arguments: str, cwd: Path, module: str = "eval") -> tuple[int, str, str]:
+    command = [sys.executable, "-m", f"s2rm_data.cli.{module}", *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300, env=ALONE)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data.zarr with both tasks, and runs/ with two seeds of one model and an oracle on balls, and one on battles."""
+    folder = tmp_path_factory.mktemp("eval")
+    small = {"steps": FRAMES, "radial": 8, "angular": 16}
+    sources = [
+        *plan_balls(balls=(1, 3), train=6, val=3, test=3, frames=FRAMES),
+        *plan_battles(scenario=["2s3z"], train=3, val=2, **small),
+        *plan_battles(scenario=["1s2z"], train=0, val=0, test=2, **small),
+    ]
+    store = folder / "data.zarr"
+    generate(sources, store, shard_size=16)
+    for name, model, task, seed in (
+        ("s2gru-0", "s2gru", "bballs", 0),
+        ("s2gru-1", "s2gru", "bballs", 1),
+        ("tto", "tto", "bballs", 0),
+        ("rmc", "rmc", "sc2", 0),
+    ):
+        make_run(folder / "runs" / name, model, task, seed=seed, store=store)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def out(folder: Path) -> Path:
+    """The store is found through the runs."""
+    status, shown, err = run("--run", "runs", "--quick", "--threads", "1", "--out", "all", cwd=folder)
+    assert status == 0, err
+    assert shown.splitlines()[0] == "all/report.html"
+    return folder / "all"
+
+
+def test_everything_is_there(out: Path) -> None:
+    results = json.loads((out / "results.json").read_text())
+    assert set(results["runs"]) == {"s2gru-0", "s2gru-1", "tto", "rmc"}
+    balls = results["bballs"]
+    assert set(balls["one_step"]["test_3"]["runs"]) == {"s2gru-0", "s2gru-1", "tto"}
+    assert set(balls["one_step"]["test_1"]["references"]) == {"always_off", "centre_only", "last_seen", "copy_previous"}
+    assert set(balls["rollouts"]["test_1"]["runs"]) == {"s2gru-0", "s2gru-1"}  # an oracle cannot be rolled out
+    assert balls["one_step"]["test_3"]["references"] == balls["dropped_views"]["test_3"]["0"]["references"]
+    assert results["sc2"]["val_groups"] == ["sc2/2s3z/val"]
+    assert set(results["sc2"]["unseen"]) == {"1s2z"}
+    assert set(results["sc2"]["robustness"]["20"]["references"]) == {"copy_last", "always_off"}
+    assert set(results["enclaves"]) == {"s2gru-0", "s2gru-1"}
+    figures = {path.stem for path in (out / "figures").glob("*.png")}
+    assert figures == {path.stem for path in (out / "figures").glob("*.svg")}
+    assert figures >= {
+        "bballs_one_step", "bballs_views_f1", "bballs_views_balanced_accuracy", "bballs_rollout_f1",
+        "bballs_rollout_test_3", "enclaves_s2gru-0", "sc2_robustness", "sc2_example_2s3z", "sc2_example_1s2z",
+    }  # fmt: skip
+    with Image.open(out / "rollouts" / "test_3.gif") as gif:
+        assert gif.n_frames == 7
+    assert (out / "tables" / "sc2_unseen_1s2z.csv").exists()
+
+
+def test_the_report_stands_alone_and_shows_intervals_and_the_paper(out: Path) -> None:
+    text = (out / "report.html").read_text()
+    assert re.findall(r"(?:src|href)=\"(?!data:)", text) == []
+    assert text.count("data:image/png;base64,") == len(list((out / "figures").glob("*.png")))
+    assert text.count("data:image/gif;base64,") == 2
+    assert "±" in text and "0.7488" in text and "does not beat" in text
+
+
+def test_the_same_evaluation_gives_the_same_results(folder: Path, out: Path) -> None:
+    options = ["--quick", "--threads", "1", "--store", "data.zarr", "--json"]
+    status, shown, _ = run("--run", "runs/tto", *options, "--out", "again", cwd=folder)
+    assert status == 0
+    before = json.loads((out / "results.json").read_text())
+    again = json.loads(shown)
+    assert again["bballs"]["one_step"]["test_3"]["runs"]["tto"] == before["bballs"]["one_step"]["test_3"]["runs"]["tto"]
+    assert again == json.loads((folder / "again" / "results.json").read_text())
+
+
+def test_results_are_not_overwritten_silently(folder: Path, out: Path) -> None:
+    before = (out / "results.json").read_bytes()
+    status, _, err = run("--run", "runs/tto", "--quick", "--out", "all", cwd=folder)
+    assert status == 5 and "--overwrite" in err
+    assert (out / "results.json").read_bytes() == before
+
+
+def test_bad_input_gets_one_message_each(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, where a second import of torch costs nothing; how errors end a program: the next test."""
+    monkeypatch.chdir(tmp_path)
+    runs, store = str(folder / "runs" / "tto"), str(folder / "data.zarr")
+    bare = make_run(tmp_path / "bare", "lstm", "bballs", store=folder / "data.zarr")
+    (bare / "best.safetensors").unlink()
+    generate(plan_balls(balls=(3,), train=2, val=2, test=0, frames=FRAMES), tmp_path / "train_only.zarr")
+    generate(plan_battles(scenario=["2s3z"], train=1, val=1, steps=FRAMES), tmp_path / "other.zarr")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "precious").touch()
+    (tmp_path / "file").touch()
+    forbidden = "/proc/results" if os.geteuid() == 0 else "/results"
+    for arguments, status, says in (
+        (["--run", str(bare)], 2, "has no weights"),
+        (["--run", "nowhere"], 2, "no run folder at nowhere"),
+        (["--run", runs, "--store", "other.zarr"], 2, "has no split"),
+        (["--run", runs, "--store", "train_only.zarr"], 2, "has no split"),
+        (["--run", str(folder / "runs" / "rmc"), "--store", "other.zarr"], 2, "was trained on polar images"),
+        (["--run", runs, "--store", "nowhere.zarr"], 2, "there is no store at"),
+        (["--run", runs, "--store", store, "--out", forbidden], 6, "cannot write to"),
+        (["--run", runs, "--store", store, "--out", "file"], 5, "is a file"),
+        (["--run", runs, "--store", store, "--out", "notes"], 5, "holds other files"),
+        (["--run", runs, "--store", store, "--sequences", "0"], 2, "sequences is 0"),
+        (["--run", runs, "--store", store, "--device", "gpu"], 2, "no device 'gpu'"),
+    ):
+        with pytest.raises(S2RMError, match=re.escape(says)) as caught:
+            evaluate.main([*arguments, "--threads", "1", "-q"], standalone_mode=False)
+        assert caught.value.exit_status == status, arguments
+        assert len(str(caught.value).splitlines()) == 1
+    assert (tmp_path / "notes" / "precious").exists()
+
+
+def test_a_damaged_store_is_named(folder: Path, tmp_path: Path) -> None:
+    shard = folder / "data.zarr/bballs/test_3/frames/c.0.0.0.0"
+    data = shard.read_bytes()
+    try:
+        shard.write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
+        status, _, err = run("--run", str(folder / "runs" / "tto"), "--out", "out", cwd=tmp_path)
+    finally:
+        shard.write_bytes(data)
+    assert status == 3 and str(shard) in err
+    assert [line for line in err.splitlines() if line.startswith("s2rm-eval:")] == err.splitlines()
+
+
+def test_a_run_of_s2rm_train_is_evaluated_where_it_lies(folder: Path) -> None:
+    options = ["--store", "data.zarr", "--task", "bballs", "--model", "lstm", "--preset", "smoke", "--steps", "2"]
+    status, _, err = run(*options, "--out", "trained", "-q", cwd=folder, module="train")
+    assert status == 0, err
+    status, shown, err = run("--run", "trained", "--quick", "--sequences", "2", cwd=folder)
+    assert status == 0, err
+    assert shown.splitlines()[0] == "trained/evaluation/report.html"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_runs import make_run, tiny_model
+
+from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.evaluation.runs import find_runs, load_runs
+
+
+def test_seeds_of_one_config_share_a_label_and_other_configs_do_not(tmp_path: Path) -> None:
+    make_run(tmp_path / "a", "lstm", "bballs", seed=0)
+    make_run(tmp_path / "b", "lstm", "bballs", seed=1, threads=4)
+    make_run(tmp_path / "c", "lstm", "bballs", lr=0.1)
+    make_run(tmp_path / "d", "rims", "bballs")
+    make_run(tmp_path / "e", "rims", "sc2")
+    runs = load_runs([tmp_path])
+    assert [run.label for run in runs] == ["LSTM (a)", "LSTM (a)", "LSTM (c)", "RIMs", "RIMs"]
+    assert [run.name for run in runs] == ["a", "b", "c", "d", "e"]
+    assert [run.seed for run in runs] == [0, 1, 0, 0, 0]
+
+
+def test_names_are_as_long_as_they_must_be(tmp_path: Path) -> None:
+    paths = [make_run(tmp_path / name / "seeds" / "0", "lstm", "bballs") for name in ("x", "y")]
+    assert [run.name for run in load_runs(paths)] == ["x/seeds/0", "y/seeds/0"]
+
+
+def test_weights_are_those_saved(tmp_path: Path) -> None:
+    (run,) = load_runs([make_run(tmp_path / "a", "lstm", "bballs", seed=3)])
+    for name, tensor in tiny_model("lstm", "bballs", 3).state_dict().items():
+        torch.testing.assert_close(run.model.state_dict()[name], tensor)
+    assert not run.model.training
+
+
+def test_a_run_is_found_once(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "a", "lstm", "bballs")
+    assert find_runs([path, tmp_path, path]) == [path]
+
+
+def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run folder at"):
+        load_runs([tmp_path / "nowhere"])
+    with pytest.raises(UsageError, match=r"nor are there any in it"):
+        load_runs([tmp_path])
+    path = make_run(tmp_path / "a", "lstm", "bballs")
+    weights = (path / "best.safetensors").read_bytes()
+    (path / "best.safetensors").unlink()
+    with pytest.raises(UsageError, match=r"has no weights.*s2rm-train --resume"):
+        load_runs([path])
+    (path / "best.safetensors").write_bytes(weights[:-100])
+    with pytest.raises(DamagedStoreError, match="cannot be used as weights"):
+        load_runs([path])
+    (path / "config.json").write_text("{")
+    with pytest.raises(DamagedStoreError, match="is damaged"):
+        load_runs([path])
+    (path / "config.json").write_text('{"config": {}}')
+    with pytest.raises(UsageError, match="names no model and task"):
+        load_runs([path])
