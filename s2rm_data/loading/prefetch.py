@@ -23,7 +23,7 @@ class Prefetcher(Generic[K]):
     """
 
     def __init__(
-        self, source: Source, keys: Iterable[K], request: Callable[[K], Any], *, threads: int = 1, depth: int = 3
+        self, source: Source, keys: Iterable[K], request: Callable[[K], Any], *, threads: int = 1, depth: int = 2
     ) -> None:
         self._source, self._keys, self._request = source, iter(keys), request
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="loading")

@@ -34,7 +34,7 @@ _LAPTOP: dict[str, dict[str, Any]] = {
     "sc2": {
         "batch_size": 8,
         "window": 16,
-        "steps": 2000,
+        "steps": 4000,
         "lr": 1e-3,
         "fine_tuning_lr": 2e-4,
         "schedule": "cosine",

@@ -209,7 +209,7 @@ class Trainer:
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
         self.recorder.validation(record, self.references)
         if self.processes.is_first:
-            self.recorder.picture(self.model, self.validation, step)
+            self.recorder.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
         self.listener.validated(
             Validated(
                 step=step,
