@@ -146,7 +146,7 @@ def test_a_damaged_store_is_named(folder: Path, tmp_path: Path) -> None:
     data = shard.read_bytes()
     try:
         shard.write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
-        status, _, err = run("--run", str(folder / "runs" / "tto"), "--out", "out", cwd=tmp_path)
+        status, _, err = run("--run", str(folder / "runs" / "tto"), "--out", "out", "-q", cwd=tmp_path)
     finally:
         shard.write_bytes(data)
     assert status == 3 and str(shard) in err

@@ -1,0 +1,139 @@
+"""`python -m s2rm_data.cli.reproduce`: the whole reproduction, resumable; says beforehand how long it takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from s2rm_data.cli.options import available_cores
+from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.errors import S2RMError
+from s2rm_data.evaluation.reproduce import DIVERGED, SIZES, Job, Plan
+
+TRAINING_DIVERGED = 7  # exit status of s2rm-train
+
+
+@click.command(epilog=EXIT_STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("reproduction"), show_default=True)
+@click.option("--size", type=click.Choice(list(SIZES)), default="laptop", show_default=True, help="smoke: a rehearsal.")
+@click.option("--task", "tasks", type=click.Choice(["bballs", "sc2"]), multiple=True, help="[default: both]")
+@click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one a core]")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes; train nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
+def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, only_plan: bool, yes: bool) -> None:
+    """Make the data, train every model with equal budget and equal search, evaluate all of them.
+
+    Interrupt it at any time; the same command goes on. Results and reports are in OUT/results.
+    """
+    plan = Plan(
+        folder=out, size=SIZES[size], tasks=tasks or ("bballs", "sc2"), quick_evaluation=SIZES[size].preset == "smoke"
+    )
+    side_by_side = jobs or available_cores()
+    out.mkdir(parents=True, exist_ok=True)
+    for job in plan.data_jobs():  # seconds, and the estimate needs it
+        _say(f"data: {job.name}")
+        _run(job, out)
+    seconds = _estimate(plan, side_by_side)
+    _say(f"about {_duration(seconds)} left, {side_by_side} trainings at once; stop it whenever you like")
+    if only_plan:
+        for title, stage in plan.stages():
+            for job in stage:
+                click.echo(f"{title}{' (done)' * job.done}: s2rm-{job.program} {' '.join(job.arguments)}")
+        return
+    if not yes and sys.stdin.isatty():
+        click.confirm("start?", abort=True)
+    begun = time.monotonic()
+    for title, stage in plan.stages():
+        if not title.endswith("data"):
+            _stage(title, stage, side_by_side, out)
+    _say(f"done in {_duration(time.monotonic() - begun)}: {out / 'results'}")
+
+
+def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
+    trained = max((job.result.stat().st_mtime for job in _trainings(folder) if job.result), default=0.0)
+    waiting = [job for job in stage if not job.done and not _diverged(job)]
+    if stage[0].program == "eval" and stage[0].result is not None and stage[0].done:
+        waiting = stage if stage[0].result.stat().st_mtime < trained else []
+    _say(f"{title}: {len(waiting)} of {len(stage)} to do")
+    with ThreadPoolExecutor(side_by_side) as pool:
+        for job in pool.map(lambda job: _run(job, folder), waiting):
+            _say(f"{title}: {job.name} done")
+
+
+def _trainings(folder: Path) -> list[Job]:
+    """Every finished run, as something with a result."""
+    return [
+        Job(name=path.parent.name, program="train", arguments=(), result=path)
+        for path in (folder / "runs").rglob("summary.json")
+    ]
+
+
+def _diverged(job: Job) -> bool:
+    return job.result is not None and (job.result.parent / DIVERGED).exists()
+
+
+def _run(job: Job, folder: Path) -> Job:
+    command = [sys.executable, "-m", f"s2rm_data.cli.{job.program}", *job.arguments]
+    if job.program == "data":
+        command = [sys.executable, "-m", "s2rm_data", *job.arguments]
+    with (folder / "reproduce.log").open("a") as log:
+        done = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, text=True, check=False)
+        log.write(done.stderr)
+    if done.returncode == TRAINING_DIVERGED and job.result is not None:
+        (job.result.parent / DIVERGED).write_text(done.stderr)  # a result, too: reported, not repeated
+    elif done.returncode:
+        raise S2RMError(f"{job.name} ended with exit status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return job
+
+
+def _estimate(plan: Plan, side_by_side: int) -> float:
+    """Seconds of training that are left, from a few timed steps of every model."""
+    total = 0.0
+    for task in plan.tasks:
+        searches = plan.search_jobs(task) if len(plan.rates) > 1 else []
+        left = [job for job in (*searches, *plan.training_jobs(task)) if not job.done and not _diverged(job)]
+        for model in dict.fromkeys(_model_of(job) for job in left):
+            own = [job for job in left if _model_of(job) == model]
+            seconds = _seconds_per_step(own[0])
+            steps = sum(job.steps for job in own)
+            _say(f"{task} {model}: {len(own)} runs, {steps:,} steps of {seconds:.2f} s: {_duration(seconds * steps)}")
+            total += seconds * steps
+    return total / side_by_side
+
+
+def _model_of(job: Job) -> str:
+    return job.arguments[job.arguments.index("--model") + 1]
+
+
+def _seconds_per_step(job: Job) -> float:
+    words = [word for word in job.arguments if word not in ("--resume", "-q")]
+    where = words.index("--out")
+    command = [sys.executable, "-m", "s2rm_data.cli.train", *words[:where], *words[where + 2 :], "--dry-run", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise S2RMError(f"cannot time {job.name}: {done.stderr.strip()[-500:]}")
+    return float(json.loads(done.stdout)["seconds_per_step"])
+
+
+def _duration(seconds: float) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+
+
+def _say(text: str) -> None:
+    click.echo(f"reproduce: {text}", err=True)
+
+
+def main() -> NoReturn:
+    run(reproduce, "reproduce")
+
+
+if __name__ == "__main__":
+    main()
