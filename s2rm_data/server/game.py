@@ -14,8 +14,10 @@ import json
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
@@ -28,6 +30,7 @@ from s2rm_data.generators.sc2.backends.catalogue import (
 )
 from s2rm_data.generators.sc2.engine import IDLE
 from s2rm_data.generators.sc2.engine.arena import Arena
+from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE, terrain
 from s2rm_data.generators.sc2.rollout import ORDERS
 from s2rm_data.generators.sc2.units import UNIT_TYPES
@@ -39,6 +42,14 @@ MOST_UNITS = 400  # living at once; no SMAC map has more than 66
 MOST_LOGGED = 100_000  # commands of one battle kept for its replay
 
 VICTORY, DEFEAT, TIE = 1, 2, 3  # sc2api.proto, Result
+
+
+@cache
+def _spiral() -> NDArray[np.float64]:
+    """(n, 2) displacements on a grid of an eighth of a map unit, up to nine units away, the nearest first."""
+    steps = np.arange(-72, 73) / 8
+    x, y = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
+    return np.stack([x, y], axis=1)[np.argsort(x * x + y * y, kind="stable")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +185,25 @@ class Game:
             raise UsageError(f"there are {MOST_UNITS} units already, and no room for more")
         if self.arena.units > MOST_UNITS:
             self._reslot(self.arena.forget_dead())
-        self._reslot(self.arena.add(number, point, agent=owner == PLAYER, passive=custom))
+        spot = self._free_spot(number, point)
+        self._reslot(self.arena.add(number, spot, agent=owner == PLAYER, passive=custom))
+
+    def _free_spot(self, number: int, point: tuple[float, float]) -> tuple[float, float]:
+        """The point itself if the unit can stand there, else the nearest spot where it can."""
+        unit = UNIT_TYPES[number]
+        spots = np.array(point) + _spiral()
+        spots = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]
+        cells = spots.astype(np.int64)
+        free = self.terrain.passable[unit.plane][cells[:, 0], cells[:, 1]]
+        for slot in self.alive:
+            other = UNIT_TYPES[int(self.arena.unit_type[slot])]
+            if other.plane == unit.plane:
+                apart = unit.separation_radius + other.separation_radius
+                free &= np.sum((spots - CENTRE - self.arena.centred[slot]) ** 2, axis=1) >= apart**2
+        if not free.any():
+            raise UsageError(f"there is no room for a {unit.name} near {point}")
+        x, y = spots[np.argmax(free)]
+        return float(x), float(y)
 
     def kill(self, tags: list[int]) -> None:
         """Take units out; tags of nobody are ignored, as in the game."""

@@ -208,12 +208,14 @@ def test_units_are_created_where_asked_and_fight() -> None:
     talker = Talker().play("3m")
     talker.debug(kill_unit={"tag": [unit.tag for unit in talker.units(2)[1:]]})
     for owner, kind in ((1, 48), (2, 73)):
-        talker.debug(
-            create_unit={"unit_type": kind, "owner": owner, "pos": {"x": 12.5, "y": 14.25 + owner}, "quantity": 2}
-        )
-    ours, theirs = talker.units(1), talker.units(2)
-    assert [(unit.unit_type, unit.pos.y) for unit in ours[3:]] == [(48, 15.25)] * 2
-    assert [(unit.unit_type, unit.pos.y) for unit in theirs[1:]] == [(73, 16.25)] * 2
+        where = {"x": 14.5, "y": 12.25 + 3 * owner}
+        talker.debug(create_unit={"unit_type": kind, "owner": owner, "pos": where, "quantity": 2})
+    ours, theirs = talker.units(1)[3:], talker.units(2)[1:]
+    assert [unit.unit_type for unit in (*ours, *theirs)] == [48, 48, 73, 73]
+    for army, y in ((ours, 15.25), (theirs, 18.25)):
+        assert (army[0].pos.x, army[0].pos.y) == (14.5, y)
+        gap = np.hypot(army[1].pos.x - army[0].pos.x, army[1].pos.y - army[0].pos.y)
+        assert 0.75 <= gap < 1.0  # the second stands beside the first
     talker.step(48)
     hurt = [unit.health + unit.shield < unit.health_max + unit.shield_max for unit in talker.units(2)[1:]]
     assert any(hurt)  # a standard marine attacks by itself, SMAC's own do not
@@ -225,7 +227,7 @@ def test_units_are_created_where_asked_and_fight() -> None:
         ({"unit_type": 999}, "no unit type 999"),
         ({"unit_type": 48, "owner": 5}, "no player 5"),
         ({"unit_type": 48, "pos": {"x": 40.0, "y": 5.0}}, "outside of the map"),
-        ({"unit_type": 48, "quantity": 1000}, "no room for more"),
+        ({"unit_type": 48, "quantity": 1000}, "no room for a marine"),
     ],
 )
 def test_a_unit_that_cannot_be_created_is_an_error(unit: dict[str, object], says: str) -> None:
@@ -233,6 +235,12 @@ def test_a_unit_that_cannot_be_created_is_an_error(unit: dict[str, object], says
     whole = {"unit_type": 48, "owner": 1, "pos": {"x": 5.0, "y": 12.0}, "quantity": 1} | unit
     assert says in talker.debug(create_unit=whole).error[0]
     assert not talker.step().error
+
+
+def test_nobody_is_created_inside_a_wall() -> None:
+    talker = Talker().play("3m")
+    talker.debug(create_unit={"unit_type": 73, "owner": 2, "pos": {"x": 5.0, "y": 3.0}, "quantity": 1})
+    assert talker.units(2)[-1].pos.y >= 8  # the band of ground that one can stand on begins there
 
 
 def test_debug_commands_that_do_nothing_here_are_refused_by_name() -> None:

@@ -132,21 +132,23 @@ class GameBattle:
     def _spawn(self, host: Scenario) -> Slots:
         """Replace the map's armies by the scenario's, unit by unit where the embedded engine would put them.
 
-        One unit of the old ones stays until the new ones are there: if nobody is left, the map creates its own again.
+        Meanwhile somebody stands far away from them all: if nobody is left on the field, the map creates its own again.
         """
         types = self._custom_types(host)
         ids = STANDARD_ID | {number: api_id for api_id, number in types.items()}
         before = [unit for army in armies(self._observation) for unit in army]
         start, agents = formation(self._scenario), self._scenario.agent_count
         spots = [(float(x), float(y)) for x, y in start.position + CENTRE]
-        last = max(before, key=lambda unit: min((unit.pos.x - x) ** 2 + (unit.pos.y - y) ** 2 for x, y in spots))
-        self._kill([unit for unit in before if unit.tag != last.tag])
+        self._create(STANDARD_ID[host.agents[0].unit_type], PLAYER, self._far_from(spots))
+        old = {unit.tag for unit in before}
+        seen = self._wait(lambda ours, theirs: len(ours) + len(theirs) == len(old) + 1, "the one that stays")
+        self._kill(old)
         self._wait(lambda ours, theirs: len(ours) + len(theirs) == 1, "an empty field")
         for slot, (number, spot) in enumerate(zip(start.unit_type.tolist(), spots, strict=True)):
             owner = PLAYER if slot < agents else OPPONENT
             self._create(ids[number] if owner == PLAYER else STANDARD_ID[number], owner, spot)
-        self._kill([last])
-        old = {unit.tag for unit in before}
+        old |= {unit.tag for army in armies(seen) for unit in army}
+        self._kill(old)
         self._observation = self._wait(
             lambda ours, theirs: (
                 len(ours) == agents
@@ -169,8 +171,15 @@ class GameBattle:
         request.debug.add(**command)
         self._controller.debug(list(request.debug))
 
-    def _kill(self, units: list[Any]) -> None:
-        self._debug(kill_unit={"tag": [unit.tag for unit in units]})
+    def _kill(self, tags: set[int]) -> None:
+        self._debug(kill_unit={"tag": sorted(tags)})
+
+    def _far_from(self, spots: list[tuple[float, float]]) -> tuple[float, float]:
+        """The middle of the walkable cell farthest from all of these."""
+        cells = np.argwhere(self._pathing) + 0.5
+        gaps = np.min(np.sum((cells[:, None] - np.array(spots)[None]) ** 2, axis=-1), axis=1)
+        x, y = cells[np.argmax(gaps)]
+        return float(x), float(y)
 
     def _create(self, api_type: int, owner: int, spot: tuple[float, float]) -> None:
         position = {"x": spot[0], "y": spot[1]}
