@@ -44,12 +44,16 @@ MOST_LOGGED = 100_000  # commands of one battle kept for its replay
 VICTORY, DEFEAT, TIE = 1, 2, 3  # sc2api.proto, Result
 
 
+_RINGS = [1, 64, 512]  # the nearest spots are tried first
+
+
 @cache
 def _spiral() -> NDArray[np.float64]:
-    """(n, 2) displacements on a grid of an eighth of a map unit, up to nine units away, the nearest first."""
-    steps = np.arange(-72, 73) / 8
-    x, y = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
-    return np.stack([x, y], axis=1)[np.argsort(x * x + y * y, kind="stable")]
+    """(n, 2) displacements, the nearest first: an eighth of a map unit apart up to one unit away, then a half up to nine."""
+    fine, coarse = np.arange(-8, 9) / 8, np.arange(-18, 19) / 2
+    grids = [np.stack([g.ravel() for g in np.meshgrid(axis, axis, indexing="ij")], axis=1) for axis in (fine, coarse)]
+    spots = np.unique(np.concatenate(grids), axis=0)
+    return spots[np.argsort(np.sum(spots**2, axis=1), kind="stable")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,20 +194,19 @@ class Game:
 
     def _free_spot(self, number: int, point: tuple[float, float]) -> tuple[float, float]:
         """The point itself if the unit can stand there, else the nearest spot where it can."""
-        unit = UNIT_TYPES[number]
-        spots = np.array(point) + _spiral()
-        spots = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]
-        cells = spots.astype(np.int64)
-        free = self.terrain.passable[unit.plane][cells[:, 0], cells[:, 1]]
-        for slot in self.alive:
-            other = UNIT_TYPES[int(self.arena.unit_type[slot])]
-            if other.plane == unit.plane:
-                apart = unit.separation_radius + other.separation_radius
-                free &= np.sum((spots - CENTRE - self.arena.centred[slot]) ** 2, axis=1) >= apart**2
-        if not free.any():
-            raise UsageError(f"there is no room for a {unit.name} near {point}")
-        x, y = spots[np.argmax(free)]
-        return float(x), float(y)
+        unit, kinds = UNIT_TYPES[number], self.arena.unit_type[self.alive]
+        others = [UNIT_TYPES[int(kind)] for kind in kinds]
+        apart = np.array([unit.separation_radius + o.separation_radius if o.plane == unit.plane else 0 for o in others])
+        places = self.arena.centred[self.alive] + CENTRE
+        for spots in np.array_split(np.array(point) + _spiral(), _RINGS):
+            inside = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]
+            cells = inside.astype(np.int64)
+            standable = inside[self.terrain.passable[unit.plane][cells[:, 0], cells[:, 1]]]
+            gaps = np.sum((standable[:, None] - places[None]) ** 2, axis=-1)
+            free = standable[(gaps >= apart**2).all(axis=1)]
+            if len(free):
+                return float(free[0, 0]), float(free[0, 1])
+        raise UsageError(f"there is no room for a {unit.name} near {point}")
 
     def kill(self, tags: list[int]) -> None:
         """Take units out; tags of nobody are ignored, as in the game."""
