@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from s2rm_data.training.config import TrainConfig
     from s2rm_data.training.settle import Wishes
 
-EPILOG = (
-    f"{EXIT_STATUSES}\n  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
-)
+DIVERGED = "  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
+EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
