@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 
@@ -57,22 +58,19 @@ def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, on
 
 
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
-    trained = max((job.result.stat().st_mtime for job in _trainings(folder) if job.result), default=0.0)
-    waiting = [job for job in stage if not job.done and not _diverged(job)]
-    if stage[0].program == "eval" and stage[0].result is not None and stage[0].done:
-        waiting = stage if stage[0].result.stat().st_mtime < trained else []
+    waiting = [job for job in stage if not _is_current(job) and not _diverged(job)]
     _say(f"{title}: {len(waiting)} of {len(stage)} to do")
     with ThreadPoolExecutor(side_by_side) as pool:
         for job in pool.map(lambda job: _run(job, folder), waiting):
             _say(f"{title}: {job.name} done")
 
 
-def _trainings(folder: Path) -> list[Job]:
-    """Every finished run, as something with a result."""
-    return [
-        Job(name=path.parent.name, program="train", arguments=(), result=path)
-        for path in (folder / "runs").rglob("summary.json")
-    ]
+def _is_current(job: Job) -> bool:
+    """Done, and an evaluation not older than any of its runs."""
+    if not job.done or job.result is None:
+        return False
+    runs = [Path(word) / "summary.json" for flag, word in pairwise(job.arguments) if flag == "--run"]
+    return all(job.result.stat().st_mtime >= run.stat().st_mtime for run in runs if run.exists())
 
 
 def _diverged(job: Job) -> bool:
