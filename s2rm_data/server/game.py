@@ -49,7 +49,7 @@ _RINGS = [1, 64, 512]  # the nearest spots are tried first
 
 @cache
 def _spiral() -> NDArray[np.float64]:
-    """(n, 2) displacements, the nearest first: an eighth of a map unit apart up to one unit away, then a half up to nine."""
+    """(n, 2) displacements, nearest first: an eighth of a unit apart up to one unit away, then a half up to nine."""
     fine, coarse = np.arange(-8, 9) / 8, np.arange(-18, 19) / 2
     grids = [np.stack([g.ravel() for g in np.meshgrid(axis, axis, indexing="ij")], axis=1) for axis in (fine, coarse)]
     spots = np.unique(np.concatenate(grids), axis=0)

@@ -15,22 +15,20 @@ from typing import Any
 import s2rm_data
 from s2rm_data.errors import S2RMError, UsageError
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.backends.catalogue import COMPUTER, CONTROL_ENEMY, PARTICIPANT, SEED_NAME
 from s2rm_data.generators.sc2.backends.packages import require_protocol
-from s2rm_data.server.game import DEFEAT, VICTORY, Game
-from s2rm_data.server.install import placeholder_name
+from s2rm_data.server.game import BATTLE_SUFFIX, DEFEAT, VICTORY, Game
+from s2rm_data.server.install import BUILD, placeholder_name
 from s2rm_data.server.orders import ERROR, NOT_SUPPORTED, SUCCESS, give
 from s2rm_data.server.units import Observer
 from s2rm_data.server.world import write_data, write_game_info, write_query
 
 LAUNCHED, INIT_GAME, IN_GAME, IN_REPLAY, ENDED, QUIT = range(1, 7)  # sc2api.proto, Status
-BASE_BUILD = 75689  # the game build whose Liberty data the engine's unit table is taken from (4.10.0)
-SEED_NAME = "seed:"  # a participant's player_name `seed:N` gives all 64 bits of a seed; random_seed holds 32
 MOST_LOOPS = 100_000  # of one step request: an hour and three quarters of the game
 _FIRST_TAG = 1 << 32
-_MISSING_MAP, _INVALID_PATH, _INVALID_DATA, _MISSING_PLAYERS, _MULTIPLAYER = 1, 2, 3, 6, 8  # ResponseCreateGame.Error
+_MISSING_MAP, _INVALID_PATH, _MISSING_PLAYERS, _INVALID_PLAYERS, _MULTIPLAYER = 1, 2, 6, 7, 8  # ResponseCreateGame
 _NO_OPTIONS, _UNSUPPORTED_FEATURE = 3, 7  # ResponseJoinGame.Error
-_CONTROL_ENEMY, _SHOW_MAP = 2, 1  # debug.proto, DebugGameState
-_PARTICIPANT, _COMPUTER = 1, 2  # sc2api.proto, PlayerType
+_SHOW_MAP = 1  # debug.proto, DebugGameState
 
 
 class RefusedError(Exception):
@@ -114,9 +112,9 @@ class Client:
         if refusal is None:
             try:
                 name = _map_name(request)
-                scenarios.parse(name.removesuffix("_battle"))
+                scenarios.parse(name.removesuffix(BATTLE_SUFFIX))
                 self._created = (name, _seed(request))
-                self._opponent = next((setup for setup in request.player_setup if setup.type == _COMPUTER), None)
+                self._opponent = next((setup for setup in request.player_setup if setup.type == COMPUTER), None)
                 self._waiting = self._new_game()  # compiled code is loaded now, while clients expect a wait
                 self.status = INIT_GAME
                 return
@@ -128,10 +126,10 @@ class Client:
     def _refuse_game(self, request: Any) -> tuple[int, str] | None:
         players = [setup.type for setup in request.player_setup]
         if request.realtime:
-            return _UNSUPPORTED_REALTIME
+            return _INVALID_PLAYERS, "realtime is not supported: the client steps the game"
         if not players:
             return _MISSING_PLAYERS, "player_setup is empty; give one Participant and one Computer"
-        if players.count(_PARTICIPANT) > 1:
+        if players.count(PARTICIPANT) > 1:
             return _MULTIPLAYER, "this server has games of one Participant against the map's own opponent only"
         if not request.HasField("local_map"):
             return _MISSING_MAP, "give local_map; maps of Battle.net are not here"
@@ -179,7 +177,7 @@ class Client:
     def _ping(self, request: Any, response: Any) -> None:
         response.game_version = f"s2rm-data {s2rm_data.__version__}"
         response.data_version = "Liberty 4.10.0"
-        response.data_build = response.base_build = BASE_BUILD
+        response.data_build = response.base_build = BUILD
 
     def _available_maps(self, request: Any, response: Any) -> None:
         response.local_map_paths.extend(f"SMAC_Maps/{name}.SC2Map" for name in scenarios.names())
@@ -238,8 +236,8 @@ class Client:
                 game.create(unit.unit_type, unit.owner, (unit.pos.x, unit.pos.y))
         elif name == "kill_unit":
             game.kill(list(command.kill_unit.tag))
-        elif name == "game_state" and command.game_state in (_CONTROL_ENEMY, _SHOW_MAP):
-            if command.game_state == _CONTROL_ENEMY:
+        elif name == "game_state" and command.game_state in (CONTROL_ENEMY, _SHOW_MAP):
+            if command.game_state == CONTROL_ENEMY:
                 game.control_enemy = not game.control_enemy  # the game switches it on and off
         elif name == "end_game":
             game.result = DEFEAT if command.end_game.end_result == 1 else VICTORY
@@ -251,9 +249,6 @@ class Client:
 
     def _save_replay(self, request: Any, response: Any) -> None:
         response.data = self._running().replay()
-
-
-_UNSUPPORTED_REALTIME = (7, "realtime is not supported: the client steps the game")
 
 
 def _map_name(request: Any) -> str:

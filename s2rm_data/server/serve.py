@@ -26,7 +26,7 @@ _PARENT_SECONDS = 2.0
 
 @dataclass(kw_only=True)
 class Server:
-    """`clients` at once; `single` is how the game itself behaves: one client, and `quit` ends the process."""
+    """`single` is how the game itself behaves: one client at a time, and its `quit` ends the process."""
 
     host: str = LOOPBACK
     port: int = 0
@@ -75,7 +75,7 @@ class Server:
     async def _play(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed
 
-        from s2rm_data.server.requests import QUIT, Client
+        from s2rm_data.server.requests import IN_GAME, QUIT, Client
 
         if self._connected >= (1 if self.single else MOST_CLIENTS):  # two shook hands at the same time
             await connection.close(1013, "another client is connected")
@@ -86,7 +86,7 @@ class Server:
             client = Client()
             while client.status != QUIT:
                 frame = await connection.recv(decode=False)  # pysc2 sends its bytes as text
-                slow = client.status != 3  # outside of a game: it loads compiled code
+                slow = client.status != IN_GAME  # outside of a game it may load compiled code
                 reply = await asyncio.to_thread(client.answer, frame) if slow else client.answer(frame)
                 await connection.send(reply)
             if self.single:

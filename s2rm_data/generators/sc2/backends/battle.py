@@ -17,17 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.backends.catalogue import (
     ATTACK,
+    COMPUTER,
+    CONTROL_ENEMY,
     HEAL,
     MOVE,
     OPPONENT,
+    PARTICIPANT,
     PLAYER,
+    SEED_NAME,
     STANDARD_ID,
     STOP,
     TYPE_OF_STANDARD,
     types_by_id,
 )
 from s2rm_data.generators.sc2.backends.field import (
-    MOVE_AMOUNT,
     Slots,
     action_count,
     armies,
@@ -40,6 +43,7 @@ from s2rm_data.generators.sc2.backends.field import (
 from s2rm_data.generators.sc2.backends.packages import require_protocol
 from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, faults
 from s2rm_data.generators.sc2.engine import RUNNING, WIN, Orders
+from s2rm_data.generators.sc2.engine.step import KILL_REWARD, MOVE_AMOUNT, REWARD_SCALE, WIN_REWARD
 from s2rm_data.generators.sc2.formation import CENTRE, formation
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK as AIM
@@ -47,10 +51,7 @@ from s2rm_data.generators.sc2.snapshot import EAST, NORTH, SOUTH, WEST, Snapshot
 from s2rm_data.generators.sc2.snapshot import STOP as STAND
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, SMAC_RANK, UNIT_TYPES
 
-SEED_NAME = "seed:"  # see docs/sc2_api.md: the game's own random_seed has 32 bits
-KILL_REWARD, WIN_REWARD, REWARD_SCALE = 10.0, 200.0, 20.0  # SMAC
 _VERY_HARD = 7  # SMAC's difficulty of the opponent, which has nothing to decide
-_CONTROL_ENEMY = 2  # debug.proto, DebugGameState
 _MOST_WAITING_LOOPS = 64
 _STEP_OF = {
     NORTH: (0.0, MOVE_AMOUNT),
@@ -95,8 +96,8 @@ class GameBattle:
         path = f"SMAC_Maps/{host.name}.SC2Map"
         request = self._api.RequestCreateGame(realtime=False, random_seed=seed & 0xFFFFFFFF)
         request.local_map.map_path, request.local_map.map_data = path, self._game.map_data(path)
-        request.player_setup.add(type=1, race=_race(host.agents), player_name=f"{SEED_NAME}{seed}")
-        request.player_setup.add(type=2, race=_race(host.enemies), difficulty=_VERY_HARD)
+        request.player_setup.add(type=PARTICIPANT, race=_race(host.agents), player_name=f"{SEED_NAME}{seed}")
+        request.player_setup.add(type=COMPUTER, race=_race(host.enemies), difficulty=_VERY_HARD)
         return request
 
     # setting up
@@ -186,7 +187,7 @@ class GameBattle:
         self._debug(create_unit={"unit_type": api_type, "owner": owner, "pos": position, "quantity": 1})
 
     def _send_enemies(self, tags: list[int]) -> None:
-        self._debug(game_state=_CONTROL_ENEMY)
+        self._debug(game_state=CONTROL_ENEMY)
         request = self._api.RequestAction()
         command = request.actions.add().action_raw.unit_command
         command.ability_id = ATTACK

@@ -30,6 +30,11 @@ MOVE, ATTACK, STOP, HEAL, SMART = 16, 23, 4, 386, 1
 # Ability ids that mean the same: the general ones, and attack-move of units without a weapon (scan-move).
 SYNONYMS: dict[int, int] = {3794: MOVE, 3674: ATTACK, 3665: STOP, 19: ATTACK, 2048: ATTACK}
 PLAYER, OPPONENT = 1, 2  # owners: SMAC's agents and enemies
+PARTICIPANT, COMPUTER = 1, 2  # sc2api.proto, PlayerType
+CONTROL_ENEMY = 2  # debug.proto, DebugGameState
+
+# Seeds have 64 bits, random_seed 32: a participant whose player_name is `seed:N` gives the served engine all.
+SEED_NAME = "seed:"
 
 
 def custom_ids(types: Iterable[int], first: int = FIRST_CUSTOM_ID) -> dict[int, int]:

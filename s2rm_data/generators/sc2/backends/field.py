@@ -28,12 +28,11 @@ from s2rm_data.generators.sc2.engine import (
     Orders,
 )
 from s2rm_data.generators.sc2.engine import MOVE as GO
+from s2rm_data.generators.sc2.engine.step import MOVE_AMOUNT, SHOOT_RANGE
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
 from s2rm_data.generators.sc2.units import SMAC_RANK, UNIT_TYPES
 
-SHOOT_RANGE = 6.0  # SMAC: how far agents may aim, centre to centre
-MOVE_AMOUNT = 2.0  # SMAC: how far a move leads; its pathing is looked up half as far
 _NOBODY = -1
 _STANDING = {scenarios.ATTACK_MOVE: ATTACK_MOVE, scenarios.HUNT: HUNT, scenarios.NO_ORDER: IDLE}
 
