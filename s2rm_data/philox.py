@@ -6,8 +6,9 @@ Integer arithmetic only: the same on every machine.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from s2rm_data.compiled import compiled
 
 _M0 = np.uint64(0xD2E7470EE14C6C93)
 _M1 = np.uint64(0xCA5A826395121157)
@@ -18,7 +19,7 @@ _32 = np.uint64(32)
 _11 = np.uint64(11)
 
 
-@nb.njit("uint64(uint64, uint64)", cache=True, inline="always")
+@compiled("uint64(uint64, uint64)", inline="always")
 def _mul_high(a, b):  # type: ignore[no-untyped-def]
     """Upper 64 bits of the 128-bit product."""
     a0, a1, b0, b1 = a & _LOW, a >> _32, b & _LOW, b >> _32
@@ -26,7 +27,7 @@ def _mul_high(a, b):  # type: ignore[no-untyped-def]
     return a1 * b1 + (middle >> _32) + (((middle & _LOW) + a0 * b1) >> _32)
 
 
-@nb.njit("UniTuple(uint64, 4)(uint64, uint64, uint64, uint64)", cache=True)
+@compiled("UniTuple(uint64, 4)(uint64, uint64, uint64, uint64)")
 def philox(key0, key1, counter0, counter1):  # type: ignore[no-untyped-def]
     """Four 64-bit words for the key (key0, key1) and the counter (counter0, counter1, 0, 0)."""
     x0, x1, x2, x3 = counter0, counter1, np.uint64(0), np.uint64(0)
@@ -39,7 +40,7 @@ def philox(key0, key1, counter0, counter1):  # type: ignore[no-untyped-def]
     return x0, x1, x2, x3
 
 
-@nb.njit("float64(uint64)", cache=True, inline="always")
+@compiled("float64(uint64)", inline="always")
 def to_unit(word):  # type: ignore[no-untyped-def]
     """A 64-bit word as a float64 in [0, 1) with 53 random bits, as NumPy does it."""
     return (word >> _11) * (1.0 / 9007199254740992.0)

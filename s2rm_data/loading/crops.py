@@ -8,11 +8,12 @@ as fast on one core as the same torch operations there); both give the same valu
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from s2rm_data.compiled import compiled
 
 CROP = 11  # section 'Video Prediction from Crops': 11 x 11 crops
 REACH = CROP // 2
@@ -61,7 +62,7 @@ def _table() -> NDArray[np.uint64]:
 _TABLE = _table()
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _cut(frames, frame, xy, table, out):  # type: ignore[no-untyped-def]
     """Crop k to out[k], (11, 2) words. No branches inside: what lies outside is read from the edge and masked."""
     _, size, width = frames.shape
@@ -85,7 +86,7 @@ def _cut(frames, frame, xy, table, out):  # type: ignore[no-untyped-def]
             out[k, i, 1] = table[code, 1]
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _within(index, size):  # type: ignore[no-untyped-def]
     return np.uint32(min(max(index, 0), size - 1))
 

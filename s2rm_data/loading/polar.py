@@ -7,11 +7,11 @@ Channels come last in memory, the layout that convolutions on a CPU want, and fi
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import torch
 from torch import Tensor
 
+from s2rm_data.compiled import compiled
 from s2rm_data.models.batch import HECS, OBSERVATION_CHANNELS, POLAR_CHANNELS, UNIT_TYPES
 
 _FIRST_HECS = 1 + UNIT_TYPES
@@ -32,7 +32,7 @@ def assemble(categories: Tensor, hecs: Tensor, height: Tensor, height_scale: flo
     return views.movedim(-1, -3)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _assemble(categories, hecs, height, height_scale, views):  # type: ignore[no-untyped-def]
     batch, steps, cells, _ = views.shape
     for b in range(batch):

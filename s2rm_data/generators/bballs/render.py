@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.compiled import compiled
 from s2rm_data.generators.bballs.config import packed_width
 
 _MARGIN_BYTES = 4
@@ -47,14 +47,14 @@ def unpack(packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     return np.unpackbits(packed, axis=-1, count=size)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _is_in(index, middle, other_sq, radius_sq):  # type: ignore[no-untyped-def]
     """The test of a pixel: `index` counts along one axis, `other_sq` is the square distance along the other."""
     distance = index + 0.5 - middle
     return distance * distance + other_sq <= radius_sq
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-untyped-def]
     """First and last index in the image that pass the test, as floats; the first is the larger when none does.
 
@@ -69,7 +69,7 @@ def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-unty
     return max(low, 0.0), min(high, size - 1.0)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _draw(x, y, radius, size, ends, image):  # type: ignore[no-untyped-def]
     """Turn on the pixels of one ball in image (S * W and a margin,); `ends` (2, S) is room to work in."""
     radius_sq = radius * radius
@@ -88,7 +88,7 @@ def _draw(x, y, radius, size, ends, image):  # type: ignore[no-untyped-def]
             _fill_narrow(left & 7, right - left, begin + (left >> 3), image)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_narrow(skip, more, first, image):  # type: ignore[no-untyped-def]
     """Turn on 1 + `more` bits after the first `skip` bits of byte `first`; together at most 32."""
     bits = (0xFFFFFFFF >> skip) & (0xFFFFFFFF << (31 - skip - more))
@@ -98,7 +98,7 @@ def _fill_narrow(skip, more, first, image):  # type: ignore[no-untyped-def]
     image[first + 3] |= bits & 0xFF
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_wide(skip, end, first, last, image):  # type: ignore[no-untyped-def]
     """Turn on the bits from bit `skip` of byte `first` to bit `end` of a later byte `last`."""
     image[first] |= 0xFF >> skip
@@ -107,7 +107,7 @@ def _fill_wide(skip, end, first, last, image):  # type: ignore[no-untyped-def]
     image[last] |= (0xFF << (7 - end)) & 0xFF
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _render(position, radius, size, background, packed):  # type: ignore[no-untyped-def]
     """Draw position (N * T, n, 2) over background (S * W,) into packed (N * T * S * W and a margin,)."""
     nbytes = len(background)

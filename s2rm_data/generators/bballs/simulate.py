@@ -28,10 +28,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.start import start
@@ -122,7 +122,7 @@ def _check_start(x: NDArray[np.float64], v: NDArray[np.float64], size: float, ra
         )
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _contact(dx, dy, du, dv, box):  # type: ignore[no-untyped-def]
     """Time until two balls touch that are (dx, dy) apart and move at (du, dv) against each other; inf for never."""
     b = dx * du + dy * dv
@@ -136,7 +136,7 @@ def _contact(dx, dy, du, dv, box):  # type: ignore[no-untyped-def]
     return c / (math.sqrt(discriminant) - b)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _wall(x, u, box):  # type: ignore[no-untyped-def]
     """Time until a coordinate x that changes by u a frame reaches the wall ahead."""
     if u > 0.0:
@@ -146,7 +146,7 @@ def _wall(x, u, box):  # type: ignore[no-untyped-def]
     return np.inf
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _look_ahead(i, now, state, links, box):  # type: ignore[no-untyped-def]
     """Find the soonest event of ball i after `now`."""
     u, v = state[_VX, i], state[_VY, i]
@@ -172,7 +172,7 @@ def _look_ahead(i, now, state, links, box):  # type: ignore[no-untyped-def]
     links[_PARTNER, i] = partner
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _move(i, now, state):  # type: ignore[no-untyped-def]
     lag = now - state[_SINCE, i]
     state[_X, i] += state[_VX, i] * lag
@@ -180,14 +180,14 @@ def _move(i, now, state):  # type: ignore[no-untyped-def]
     state[_SINCE, i] = now
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _bounce_off_wall(i, place, speed, state, box):  # type: ignore[no-untyped-def]
     """Reverse one velocity component (row `speed`) and put the coordinate (row `place`) exactly on the wall."""
     state[place, i] = box.high if state[speed, i] > 0.0 else box.low
     state[speed, i] = -state[speed, i]
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _bounce_off_fixed(i, state, box):  # type: ignore[no-untyped-def]
     """Reverse the velocity component along the line of centres."""
     dx, dy = state[_X, i] - box.centre, state[_Y, i] - box.centre
@@ -196,7 +196,7 @@ def _bounce_off_fixed(i, state, box):  # type: ignore[no-untyped-def]
     state[_VY, i] -= share * dy
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _bounce_off_ball(i, j, state):  # type: ignore[no-untyped-def]
     """Equal masses: swap the velocity components along the line of centres."""
     dx, dy = state[_X, i] - state[_X, j], state[_Y, i] - state[_Y, j]
@@ -208,7 +208,7 @@ def _bounce_off_ball(i, j, state):  # type: ignore[no-untyped-def]
     state[_VY, j] += share * dy
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _happen(i, state, links, box):  # type: ignore[no-untyped-def]
     """Carry out the soonest event of ball i and let all that it concerns look ahead again."""
     now, j = state[_WHEN, i], links[_PARTNER, i]
@@ -230,7 +230,7 @@ def _happen(i, state, links, box):  # type: ignore[no-untyped-def]
             _look_ahead(k, now, state, links, box)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _soonest(state):  # type: ignore[no-untyped-def]
     first = 0
     for k in range(1, state.shape[1]):
@@ -239,7 +239,7 @@ def _soonest(state):  # type: ignore[no-untyped-def]
     return first
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _begin(x, v, state, links, box):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         state[_X, k], state[_Y, k] = x[k, 0], x[k, 1]
@@ -250,7 +250,7 @@ def _begin(x, v, state, links, box):  # type: ignore[no-untyped-def]
         _look_ahead(k, 0.0, state, links, box)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _read_frame(state, box, position, velocity):  # type: ignore[no-untyped-def]
     """Write the state at time 1 to position and velocity (n, 2), and count time from there."""
     for k in range(state.shape[1]):
@@ -263,7 +263,7 @@ def _read_frame(state, box, position, velocity):  # type: ignore[no-untyped-def]
         state[_WHEN, k] -= 1.0
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _run(x, v, size, radius, position, velocity):  # type: ignore[no-untyped-def]
     """Fill frames 1.. of position, velocity (N, T, n, 2) from x, v (N, n, 2); the first jammed sequence, or -1."""
     sequences, frames, balls = position.shape[:3]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.compiled import compiled
 from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.packing import sites
 from s2rm_data.philox import philox, to_unit
@@ -42,14 +42,14 @@ def start(seeds: NDArray[np.uint64], config: BallsConfig) -> tuple[NDArray[np.fl
     return position, velocity
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _uniforms(seed, purpose, number):  # type: ignore[no-untyped-def]
     """Draw `number` of a purpose: four numbers in [0, 1)."""
     a, b, c, d = philox(seed, _DOMAIN, np.uint64(number), purpose)
     return to_unit(a), to_unit(b), to_unit(c), to_unit(d)
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _is_free(x, y, position, count, self, size, radius):  # type: ignore[no-untyped-def]
     """Whether a ball at (x, y) touches neither wall nor fixed ball nor any of the first `count` balls but `self`."""
     if not (radius <= x <= size - radius and radius <= y <= size - radius):
@@ -65,7 +65,7 @@ def _is_free(x, y, position, count, self, size, radius):  # type: ignore[no-unty
     return True
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-def]
     """Fill position (n, 2) ball by ball; False when all attempts fail."""
     draw = 0
@@ -87,7 +87,7 @@ def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-d
     return False
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _place_on_sites(seed, packing, position):  # type: ignore[no-untyped-def]
     """Put the balls on distinct random rows of packing (K, 2), K >= n."""
     order = np.arange(len(packing))
@@ -97,7 +97,7 @@ def _place_on_sites(seed, packing, position):  # type: ignore[no-untyped-def]
         position[k, 0], position[k, 1] = packing[order[k], 0], packing[order[k], 1]
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
     """Metropolis moves of hard balls: uniform in a square of one of eight sizes, refused where there is no room."""
     balls = len(position)
@@ -111,7 +111,7 @@ def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
             position[k, 0], position[k, 1] = x, y
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _place_all(seeds, size, radius, packing, position):  # type: ignore[no-untyped-def]
     for s in range(len(seeds)):
         if not _place_at_random(seeds[s], size, radius, position[s]):
@@ -119,7 +119,7 @@ def _place_all(seeds, size, radius, packing, position):  # type: ignore[no-untyp
             _shake(seeds[s], size, radius, position[s])
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _directions(seed, velocity):  # type: ignore[no-untyped-def]
     """Fill velocity (n, 2) with unit vectors: points uniform in the disc, taken from the square by rejection."""
     drawn, draw = 0, 0
@@ -135,7 +135,7 @@ def _directions(seed, velocity):  # type: ignore[no-untyped-def]
                 drawn += 1
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
     """Each ball's speed uniform in [low, high)."""
     for s in range(len(seeds)):
@@ -146,7 +146,7 @@ def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
             velocity[s, k, 1] *= speed
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _insert(value, ascending, count):  # type: ignore[no-untyped-def]
     """Put a value where it belongs among the first `count`."""
     k = count
@@ -156,7 +156,7 @@ def _insert(value, ascending, count):  # type: ignore[no-untyped-def]
     ascending[k] = value
 
 
-@nb.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
     """The 2n velocity components uniform on the sphere of radius `norm`, as normalised Gaussians would be.
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.generators.sc2.units import AIR, GROUND, WALKER
 
@@ -89,7 +89,7 @@ def _waypoints(passable: NDArray[np.bool_]) -> NDArray[np.int16]:
     return waypoint
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _straight_pairs(passable):  # type: ignore[no-untyped-def]
     """(1024, 1024) whether the segment between two cells' centres, half a cell wide, runs over passable cells only."""
     straight = np.zeros((CELLS, CELLS), dtype=np.bool_)
@@ -114,7 +114,7 @@ def _straight_pairs(passable):  # type: ignore[no-untyped-def]
     return straight
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _waypoints_around_walls(passable, straight):  # type: ignore[no-untyped-def]
     waypoint = np.full((CELLS, CELLS), -1, dtype=np.int16)
     next_cell = np.empty(CELLS, dtype=np.int64)
@@ -135,7 +135,7 @@ def _waypoints_around_walls(passable, straight):  # type: ignore[no-untyped-def]
     return waypoint
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled()
 def _shortest_ways(passable, goal, next_cell):  # type: ignore[no-untyped-def]
     """Next cell on a shortest 8-connected way to `goal` for every cell, -1 without one; no cutting of corners."""
     cost = np.full(CELLS, 1e9)

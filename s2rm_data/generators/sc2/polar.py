@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.directions import directions
 from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, STOP
@@ -82,7 +82,7 @@ class PolarGrid:
         return rings[:, None, None] * directions(self.angular)[None]
 
 
-@nb.njit("int64(float64, float64, float64[:, ::1])", cache=True, nogil=True)
+@compiled("int64(float64, float64, float64[:, ::1])")
 def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
     """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products."""
     half = edges.shape[0]
@@ -99,14 +99,14 @@ def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
     return (low + half) % (2 * half) if below else low
 
 
-@nb.njit("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])", cache=True, nogil=True)
+@compiled("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])")
 def _cell(dx, dy, rho, radial, edges):  # type: ignore[no-untyped-def]
     """(i, j) of a displacement within the field of view."""
     i = min(int(math.sqrt(dx * dx + dy * dy) / rho + 0.5), radial - 1)
     return (i, _sector(dx, dy, edges)) if i > 0 else (0, 0)
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def action_category(action, unit_type):  # type: ignore[no-untyped-def]
     """Category of what a living agent does, from its SMAC action."""
     if action == NO_OP:
@@ -116,7 +116,7 @@ def action_category(action, unit_type):  # type: ignore[no-untyped-def]
     return HEALS if unit_type == _MEDIVAC else ATTACKS
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out):  # type: ignore[no-untyped-def]
     """Draws the living units around one agent; returns how many are in view and how many lost their cell to another."""
     categories, images = out
@@ -145,7 +145,7 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
     return in_view, lost
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untyped-def]
     """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`.
 
@@ -156,14 +156,14 @@ def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untype
         height[cell] = flat[np.uint32(np.int32(x + east[cell]) * columns + np.int32(y + north[cell]))]
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
     """Whether a living agent sees the same terrain as in the frame before."""
     now, before = position[frame, agent], position[frame - 1, agent]
     return hecs[frame - 1, agent, 0] > 0.0 and now[0] == before[0] and now[1] == before[1]
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out):  # type: ignore[no-untyped-def]
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
 

@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.engine import chance, combat, loop, motion, step
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
-from s2rm_data.generators.sc2.engine.compiled import forget_stale
 from s2rm_data.generators.sc2.engine.step import (
     COUNTERS,
     KILL_REWARD,
@@ -34,8 +32,6 @@ from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import ATTACK, Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox, to_unit
-
-forget_stale(chance, combat, motion, loop, step)
 
 _ORDERS = {scenarios.ATTACK_MOVE: at.ATTACK_MOVE, scenarios.HUNT: at.HUNT, scenarios.NO_ORDER: at.IDLE}
 

@@ -3,9 +3,6 @@
 A policy is one compiled function of what a single agent may know (the signature is `_view.CHOOSE`): the rows of the
 units within its sight, itself first; where the two armies started, seen from where it stands; its mask of available
 actions; a little memory of its own; one random word. It returns a SMAC action number. A new policy is a new file here.
-
-Numba finds compiled code again by the age of the function's own file: after a change of a shared part (`_moves.py`,
-`_view.py`, `units.py`) remove `__pycache__` here.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from s2rm_data.compiled import compiled
 from s2rm_data.generators.sc2.policies._view import (
     DISTANCE2,
     DX,
@@ -33,18 +33,18 @@ _ARRIVED2 = 4.0  # Assumption: an agent within 2 units (one SMAC move) of a plac
 _BESIDE2 = 4.0  # Assumption: a healer without a patient stays within 2 units of somebody it can heal
 
 
-@nb.njit("boolean(float64, float64)", cache=True, nogil=True)
+@compiled("boolean(float64, float64)")
 def can_hit(own_type, enemy_type):  # type: ignore[no-untyped-def]
     """Whether a weapon can be aimed at it at all (marauders skip medivacs in SMAC's script, too)."""
     return not _FLIES[np.int64(enemy_type)] or _SHOOTS_AIR[np.int64(own_type)]
 
 
-@nb.njit("boolean(float64)", cache=True, nogil=True)
+@compiled("boolean(float64)")
 def is_healer(unit_type):  # type: ignore[no-untyped-def]
     return _HEALER[np.int64(unit_type)]
 
 
-@nb.njit("int64(float64[:, ::1], boolean[::1], boolean)", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], boolean[::1], boolean)")
 def nearest_enemy(units, available, in_reach):  # type: ignore[no-untyped-def]
     """Row of the nearest enemy the agent can hit, of equals the lower slot; `in_reach`: of those its mask allows."""
     best = NOBODY
@@ -58,7 +58,7 @@ def nearest_enemy(units, available, in_reach):  # type: ignore[no-untyped-def]
     return best
 
 
-@nb.njit("int64(float64[:, ::1], boolean)", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], boolean)")
 def nearest_patient(units, only_hurt):  # type: ignore[no-untyped-def]
     """Row of the nearest friend a healer can heal (no healer, as in SMAC), or NOBODY."""
     best = NOBODY
@@ -72,7 +72,7 @@ def nearest_patient(units, only_hurt):  # type: ignore[no-untyped-def]
     return best
 
 
-@nb.njit("int64(float64, float64, boolean[::1])", cache=True, nogil=True)
+@compiled("int64(float64, float64, boolean[::1])")
 def step_along(dx, dy, available):  # type: ignore[no-untyped-def]
     """The move along the larger difference, as SMAC's script walks; along the other if that is blocked; else stop."""
     sideways = EAST if dx > 0.0 else WEST
@@ -85,7 +85,7 @@ def step_along(dx, dy, available):  # type: ignore[no-untyped-def]
     return STOP if available[STOP] else NO_OP
 
 
-@nb.njit("int64(float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], boolean[::1], int64[::1])")
 def search(places, available, memory):  # type: ignore[no-untyped-def]
     """Walks to where the enemies started, and back to its own start, in turn, while it sees none of them."""
     place = OWN_START if memory[HEADING_HOME] == 1 else ENEMY_START
@@ -97,14 +97,14 @@ def search(places, available, memory):  # type: ignore[no-untyped-def]
     return step_along(dx, dy, available)
 
 
-@nb.njit("int64(float64[:, ::1], int64, boolean[::1])", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], int64, boolean[::1])")
 def aim_or_approach(units, row, available):  # type: ignore[no-untyped-def]
     """Attacks (or heals) the unit of a row when the mask allows it, else takes one step towards it."""
     action = ATTACK + np.int64(units[row, INDEX])
     return action if available[action] else step_along(units[row, DX], units[row, DY], available)
 
 
-@nb.njit("int64(float64[:, ::1], int64[::1], boolean)", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], int64[::1], boolean)")
 def _remembered(units, memory, friend):  # type: ignore[no-untyped-def]
     """Row of the unit the agent sticks to, or NOBODY when it is dead or out of sight."""
     for row in range(1, units.shape[0]):
@@ -113,7 +113,7 @@ def _remembered(units, memory, friend):  # type: ignore[no-untyped-def]
     return NOBODY
 
 
-@nb.njit("int64(float64[:, ::1], float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], float64[:, ::1], boolean[::1], int64[::1])")
 def attend(units, places, available, memory):  # type: ignore[no-untyped-def]
     """A healer's turn: the nearest hurt friend until it is well or gone, else keep beside the nearest friend."""
     row = _remembered(units, memory, True)
@@ -130,7 +130,7 @@ def attend(units, places, available, memory):  # type: ignore[no-untyped-def]
     return step_along(units[row, DX], units[row, DY], available)
 
 
-@nb.njit("int64(float64[:, ::1], boolean[::1], int64[::1])", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], boolean[::1], int64[::1])")
 def sticky_enemy(units, available, memory):  # type: ignore[no-untyped-def]
     """Row of the enemy the agent sticks to; the nearest in sight when it has none (SMAC's heuristic)."""
     row = _remembered(units, memory, False)

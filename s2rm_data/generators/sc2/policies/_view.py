@@ -12,6 +12,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from s2rm_data.compiled import compiled
 from s2rm_data.generators.sc2.snapshot import NO_OP
 from s2rm_data.philox import philox, to_unit
 
@@ -41,7 +42,7 @@ DOMAIN = np.uint64(0x706F6C6963696573)
 _EPISODE = np.uint64(1) << np.uint64(32)  # counter of draws for a whole episode; agents count from 0
 _32 = np.uint64(32)
 
-compiled = nb.njit(CHOOSE, cache=True, nogil=True)
+policy = compiled(CHOOSE)
 """Decorator of a policy's function."""
 
 _F32 = nb.float32[:, ::1]
@@ -62,13 +63,13 @@ _ACT = nb.void(
 )
 
 
-@nb.njit("int64(uint64, int64)", cache=True, nogil=True)
+@compiled("int64(uint64, int64)")
 def below(word, count):  # type: ignore[no-untyped-def]
     """A whole number 0..count-1 from a random word; integers only."""
     return np.int64(((word >> _32) * np.uint64(count)) >> _32)
 
 
-@nb.njit("int64(boolean[::1], uint64)", cache=True, nogil=True)
+@compiled("int64(boolean[::1], uint64)")
 def random_available(available, word):  # type: ignore[no-untyped-def]
     """One of the available actions, all equally likely; no-op when there is none."""
     rest = below(word, max(1, available.sum()))
@@ -80,13 +81,13 @@ def random_available(available, word):  # type: ignore[no-untyped-def]
     return NO_OP
 
 
-@nb.njit("int64(uint64, int64)", cache=True, nogil=True)
+@compiled("int64(uint64, int64)")
 def draw_member(seed, count):  # type: ignore[no-untyped-def]
     """Which of `count` policies an episode gets."""
     return below(philox(seed, DOMAIN, np.uint64(0), _EPISODE)[0], count)
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # type: ignore[no-untyped-def]
     health, shield, energy, cooldown = stats
     row[FRIEND] = 1.0 if unit < agents else 0.0
@@ -99,7 +100,7 @@ def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # 
     row[COOLDOWN] = cooldown[battle, unit]
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _look(rows, battle, agent, agents, sight, unit_type, position, stats):  # type: ignore[no-untyped-def]
     """Fills `rows` with what the agent sees and returns how many."""
     _fill_row(rows[0], battle, agent, agent, agents, unit_type, position, stats)
@@ -113,7 +114,7 @@ def _look(rows, battle, agent, agents, sight, unit_type, position, stats):  # ty
     return count
 
 
-@nb.njit(_ACT, cache=True, nogil=True)
+@compiled(_ACT)
 def act(  # type: ignore[no-untyped-def]
     choose, asked, step, seeds, epsilon, sight, unit_type, position, stats, available, starts, memory, actions
 ):

@@ -5,9 +5,9 @@ A unit that reaches nobody goes for the nearest, so that zealots do not run past
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from s2rm_data.compiled import compiled
 from s2rm_data.generators.sc2.policies._moves import (
     NOBODY,
     aim_or_approach,
@@ -18,7 +18,7 @@ from s2rm_data.generators.sc2.policies._moves import (
     search,
 )
 from s2rm_data.generators.sc2.policies._policy import Policy
-from s2rm_data.generators.sc2.policies._view import DISTANCE2, FRIEND, HEALTH, INDEX, SHIELD, TYPE, compiled
+from s2rm_data.generators.sc2.policies._view import DISTANCE2, FRIEND, HEALTH, INDEX, SHIELD, TYPE, policy
 from s2rm_data.generators.sc2.snapshot import ATTACK
 from s2rm_data.generators.sc2.units import UNIT_TYPES, reach
 
@@ -30,7 +30,7 @@ for _own, _unit in UNIT_TYPES.items():
         _REACH2[_own, _enemy] = (reach(_unit, _target) + _MARGIN) ** 2
 
 
-@nb.njit("int64(float64[:, ::1], boolean[::1])", cache=True, nogil=True)
+@compiled("int64(float64[:, ::1], boolean[::1])")
 def weakest_in_reach(units, available):  # type: ignore[no-untyped-def]
     """Row with the least health + shield of the enemies in reach; of equals the nearer, then the lower slot."""
     best, least = NOBODY, 0.0
@@ -47,7 +47,7 @@ def weakest_in_reach(units, available):  # type: ignore[no-untyped-def]
     return best
 
 
-@compiled
+@policy
 def choose(units, places, available, memory, word):  # type: ignore[no-untyped-def]
     if is_healer(units[0, TYPE]):
         return attend(units, places, available, memory)

@@ -14,7 +14,7 @@ from s2rm_data.generators.sc2.policies._moves import (
     step_along,
 )
 from s2rm_data.generators.sc2.policies._policy import Policy
-from s2rm_data.generators.sc2.policies._view import COOLDOWN, DISTANCE2, DX, DY, TYPE, compiled
+from s2rm_data.generators.sc2.policies._view import COOLDOWN, DISTANCE2, DX, DY, TYPE, policy
 from s2rm_data.generators.sc2.snapshot import STOP
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
 
@@ -24,7 +24,7 @@ _STEP_LOOPS = float(LOOPS_PER_STEP)  # a weapon that needs longer cannot fire be
 _THREAT2 = 25.0  # Assumption: an enemy within 5 units is worth a step back
 
 
-@compiled
+@policy
 def choose(units, places, available, memory, word):  # type: ignore[no-untyped-def]
     if is_healer(units[0, TYPE]):
         return attend(units, places, available, memory)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from s2rm_data.generators.sc2.policies._policy import Policy
-from s2rm_data.generators.sc2.policies._view import compiled, random_available
+from s2rm_data.generators.sc2.policies._view import policy, random_available
 
 
-@compiled
+@policy
 def choose(units, places, available, memory, word):  # type: ignore[no-untyped-def]
     return random_available(available, word)
 

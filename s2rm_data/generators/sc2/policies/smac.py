@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from s2rm_data.generators.sc2.policies._moves import NOBODY, attend, is_healer, search, sticky_enemy
 from s2rm_data.generators.sc2.policies._policy import Policy
-from s2rm_data.generators.sc2.policies._view import INDEX, TYPE, compiled
+from s2rm_data.generators.sc2.policies._view import INDEX, TYPE, policy
 from s2rm_data.generators.sc2.snapshot import ATTACK
 
 
-@compiled
+@policy
 def choose(units, places, available, memory, word):  # type: ignore[no-untyped-def]
     if is_healer(units[0, TYPE]):
         return attend(units, places, available, memory)
