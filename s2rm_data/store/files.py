@@ -80,10 +80,14 @@ def lock_folder(folder: Path) -> int:
     with disk_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        with disk_errors(folder):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConflictError(
+                    f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
+                ) from None
+    except BaseException:
         os.close(descriptor)
-        raise ConflictError(
-            f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
-        ) from None
+        raise
     return descriptor

@@ -93,16 +93,20 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """Raises `DamagedStoreError` unless `data` is, to the byte, what `to_bytes` once gave."""
+        version = None
         try:
             document = json.loads(data)
-            spelling = json_bytes(document)
+            version = document["attributes"].get("format_version")
             body = document["attributes"]["manifest"]
-            intact = spelling == data and body.pop("sha256") == _seal(document)
+            intact = json_bytes(document) == data and body.pop("sha256") == _seal(document)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             intact = False
+        other = f"format version {version}, this program reads version {FORMAT_VERSION}"
         if not intact:
-            raise DamagedStoreError("the manifest is damaged, its bytes are not those that were committed")
-        check_version(document["attributes"])
+            later = f" (or from a later program: it says {other})" if version not in (None, FORMAT_VERSION) else ""
+            raise DamagedStoreError(f"the manifest is damaged, its bytes are not those that were committed{later}")
+        if version != FORMAT_VERSION:  # older formats are read here once there are any
+            raise ConflictError(f"{other}; use the program version that wrote it, or generate the data again")
         return cls(
             {n: GroupEntry(arrays=dict(g["arrays"]), shards=g["shards"]) for n, g in body["groups"].items()},
             {name: Entry(entry["bytes"], entry["sha256"]) for name, entry in body["objects"].items()},
@@ -131,16 +135,6 @@ class Manifest:
 
 def _seal(document: dict[str, Any]) -> str:
     return hashlib.sha256(json_bytes(document)).hexdigest()
-
-
-def check_version(attributes: dict[str, Any]) -> None:
-    """Refuse a format of another version; older ones are read here once there are any."""
-    version = attributes.get("format_version")
-    if version != FORMAT_VERSION:
-        raise ConflictError(
-            f"format version {version}, this program reads version {FORMAT_VERSION}; "
-            "use the program version that wrote the store, or generate the data again"
-        )
 
 
 def read_object(root: Path, name: str, manifest: Manifest) -> bytes:

@@ -7,12 +7,14 @@ an error that names the object, never a fill value.
     train["frames"][7]                        # (100, 48, 48) uint8 of 0 and 1
     train["position"][[3, 1, 4]]              # (3, 100, 3, 2) float32
 
-An object is checked whole (size, SHA-256) when it is first touched, chunk by chunk (crc32c) at every later read.
+An object is checked whole (size, SHA-256) when it is first touched or has been written to since, and chunk by chunk
+(crc32c) at every read.
 Reading is thread-safe; a chunk costs one pread and one decompression.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -39,7 +41,7 @@ class StoredArray:
     def __init__(self, store: Store, layout: ArrayLayout) -> None:
         self._store = store
         self.layout = layout
-        self._indices: dict[int, NDArray[np.uint64]] = {}  # shard -> chunk index, once the shard has been checked
+        self._checked: dict[int, tuple[NDArray[np.uint64], FileStamp]] = {}  # shard -> chunk index, as it was checked
         self._bits: int | None = layout.attributes.get(PACKED_BITS)
 
     @property
@@ -70,6 +72,8 @@ class StoredArray:
 
     def packed(self, key: int | slice | Sequence[int] | NDArray[Any]) -> NDArray[Any]:
         """The values as stored."""
+        if isinstance(key, (bool, tuple)):
+            raise IndexError(_INDEXING)
         if isinstance(key, (int, np.integer)):
             return self._gather(_positions([int(key)], len(self)))[0]
         if isinstance(key, slice):
@@ -101,20 +105,18 @@ class StoredArray:
 
     def _slot_bytes(self, shard: int, name: str, slots: NDArray[np.int64]) -> Iterator[bytes]:
         path = self._store.path / name
-        index = self._indices.get(shard)
-        data = None
-        if index is None:
-            data = read_object(self._store.path, name, self._store.manifest)
-            index = parse_index(data[-index_nbytes(self.layout.shard // self.layout.chunk) :], str(path))
-            self._indices[shard] = index
-        wanted = index[slots]
-        if (wanted[:, 0] == ABSENT).any():
-            raise DamagedStoreError(f"{path}: chunk {slots[wanted[:, 0] == ABSENT][0]} is not there")
-        spans = [(int(offset), int(size)) for offset, size in wanted]
-        if data is not None:
-            yield from (data[offset : offset + size] for offset, size in spans)
-        else:
-            yield from _pread(path, spans)
+        with _open(path) as descriptor:
+            index, stamp = self._checked.get(shard, (None, None))
+            now = _stamp(descriptor)
+            if index is None or stamp != now:  # never seen, or no longer the file that was checked
+                data = read_object(self._store.path, name, self._store.manifest)
+                index = parse_index(data[-index_nbytes(self.layout.shard // self.layout.chunk) :], str(path))
+                self._checked[shard] = index, now
+            wanted = index[slots]
+            if (wanted[:, 0] == ABSENT).any():
+                raise DamagedStoreError(f"{path}: chunk {slots[wanted[:, 0] == ABSENT][0]} is not there")
+            for offset, size in wanted:
+                yield os.pread(descriptor, int(size), int(offset))
 
 
 class Group:
@@ -206,6 +208,12 @@ class Store:
     def __contains__(self, group: str) -> bool:
         return group in self.groups
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
     def __getitem__(self, group: str) -> Group:
         group = group.strip("/")
         if group in self.unfinished:
@@ -235,23 +243,37 @@ def _check_store(path: Path) -> None:
         raise UsageError(f"{path} is not an s2rm-data store")
 
 
+_INDEXING = "index the first dimension with an integer, a slice or a list of integers; the rest on what comes back"
+
+
 def _positions(key: Sequence[int] | NDArray[Any], length: int) -> NDArray[np.int64]:
     positions = np.asarray(key)
-    if positions.dtype == bool or positions.ndim != 1:
-        raise IndexError("index with an integer, a slice or a one-dimensional list of integers")
+    if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
+        raise IndexError(_INDEXING)
     positions = positions.astype(np.int64)
     if ((positions < -length) | (positions >= length)).any():
         raise IndexError(f"index out of range for {length} sequences")
     return np.where(positions < 0, positions + length, positions)
 
 
-def _pread(path: Path, spans: list[tuple[int, int]]) -> Iterator[bytes]:
+FileStamp = tuple[int, int, int, int]
+
+
+def _stamp(descriptor: int) -> FileStamp:
+    """What changes when a file is replaced or written to."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        raise DamagedStoreError(f"{path}: is missing") from None
     except OSError as error:
         raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        for offset, size in spans:
-            yield os.pread(descriptor, size, offset)
+        yield descriptor
     finally:
         os.close(descriptor)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ from s2rm_data.store.layout import (
     parents,
     shard_sequences,
 )
-from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document
+from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document, read_object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,10 @@ class SplitSpec:
     settings: Mapping[str, Any]
     attributes: Mapping[str, Any]
     shard_size: int
+
+    def __post_init__(self) -> None:
+        if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", part) for part in self.group.split("/")):
+            raise UsageError(f"{self.group!r} cannot be the name of a group; use letters, digits, _, - and .")
 
     @property
     def shard(self) -> int:
@@ -77,8 +82,7 @@ class StoreWriter:
         self.root = path
         self._mutex = threading.Lock()
         _check_place(path)
-        with disk_errors(path):
-            path.mkdir(exist_ok=True)
+        make_folder(path)
         self._lock = lock_folder(path)
         try:
             self.manifest = self._open_or_create()
@@ -103,29 +107,41 @@ class StoreWriter:
             return manifest
         if is_foreign(self.root / META):
             raise ConflictError(f"{self.root} is a Zarr of something else; choose another --out")
-        manifest = Manifest.load(self.root)
-        for group in manifest.groups:  # the manifest itself repeats the metadata of complete groups only
-            if manifest.missing_shards(group):
-                paths = [*parents(group), group, *(f"{group}/{name}" for name in manifest.groups[group].arrays)]
-                manifest.documents |= {p: read_document(self.root, f"{p}/{META}", manifest) for p in paths}
-        return manifest
+        return Manifest.load(self.root)
 
     def check(self, specs: Iterable[SplitSpec]) -> None:
         """Refuse splits that are there with other settings, before any of them is touched."""
         for spec in specs:
+            for group in self.manifest.groups:
+                if group.startswith(spec.group + "/") or spec.group.startswith(group + "/"):
+                    raise ConflictError(
+                        f"{self.root}: {spec.group} and {group}, which is there, cannot hold each other"
+                    )
             if spec.group in self.manifest.groups:
                 self._check_same(spec)
 
     def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
-        """The writer of a split; refuses one that is there with other settings, unless told to overwrite it."""
+        """The writer of a split; refuses one that is there with other settings, unless told to overwrite it.
+
+        An unfinished split of the same settings is gone on with in either case: it is what an interrupted run left.
+        """
         if spec.group in self.manifest.groups:
-            if not overwrite:
+            if not overwrite or self._can_go_on(spec):
                 self.check([spec])
+                for path in [*parents(spec.group), spec.group, *spec.array_documents()]:
+                    self.manifest.documents[path] = read_document(self.root, f"{path}/{META}", self.manifest)
                 return SplitWriter(self, spec)
             self.manifest.drop_group(spec.group)
             self.manifest.save(self.root)
         self._create(spec)
         return SplitWriter(self, spec)
+
+    def _can_go_on(self, spec: SplitSpec) -> bool:
+        try:
+            self.check([spec])
+        except (ConflictError, DamagedStoreError):
+            return False
+        return bool(self.manifest.missing_shards(spec.group))
 
     def _check_same(self, spec: SplitSpec) -> None:
         stored = read_document(self.root, f"{spec.group}/{META}", self.manifest)["attributes"]
@@ -147,21 +163,30 @@ class StoreWriter:
                 f"{self.root} already holds {spec.group} with other settings ({listed}). "
                 "Use the same settings, another --out, or --overwrite to replace it"
             )
-        for name, entry in self.manifest.objects.items():
-            if name.startswith(spec.group + "/"):
-                _check_size(self.root / name, entry)
+        self._check_bytes(spec.group)
+
+    def _check_bytes(self, group: str) -> None:
+        """Whether everything committed of a group, and the groups above it, is still as it was committed."""
+        above = {f"{path}/{META}" for path in parents(group)}
+        for name in self.manifest.objects:
+            if name in above or name.startswith(group + "/"):
+                try:
+                    read_object(self.root, name, self.manifest)
+                except DamagedStoreError as error:
+                    raise DamagedStoreError(f"{error}; --overwrite makes {group} again") from None
 
     def _create(self, spec: SplitSpec) -> None:
+        self.check([spec])
         folder = self.root / spec.group
         with disk_errors(folder):
-            shutil.rmtree(folder, ignore_errors=True)  # what a kill left before the manifest knew of it
+            if folder.exists():  # what a kill left before the manifest knew of it
+                shutil.rmtree(folder)
         documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
         for path, document in documents.items():
             name, data = f"{path}/{META}", [json_bytes(document)]
             make_folder((self.root / name).parent)
-            if name not in self.manifest.objects:
-                write_whole(self.root / name, data)
-                sync_folder((self.root / name).parent)
+            write_whole(self.root / name, data)
+            sync_folder((self.root / name).parent)
             self.manifest.objects[name] = Entry.of(data)
         self.manifest.documents |= documents
         self.manifest.groups[spec.group] = GroupEntry(
@@ -208,8 +233,8 @@ class SplitWriter:
 def _check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; create it first, or choose another --out")
-    if path.exists() and not path.is_dir():
-        raise ConflictError(f"{path} is a file, not a store; choose another --out")
+    if (path.exists() or path.is_symlink()) and not path.is_dir():
+        raise ConflictError(f"{path} is a file or a broken link, not a store; choose another --out")
 
 
 def _check_new(root: Path) -> None:
@@ -222,16 +247,6 @@ def _check_new(root: Path) -> None:
         raise ConflictError(
             f"{root} holds something else ({', '.join(names[:3])}), no s2rm-data store; choose another --out"
         )
-
-
-def _check_size(path: Path, entry: Entry) -> None:
-    try:
-        size = path.stat().st_size
-    except OSError:
-        size = -1
-    if size != entry.nbytes:
-        found = "is missing" if size < 0 else f"has {size} bytes where {entry.nbytes} were committed"
-        raise DamagedStoreError(f"{path}: {found}; --overwrite makes the split again")
 
 
 def _differences(stored: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from toy import ToySplit, tree
 
-from s2rm_data.errors import DamagedStoreError, S2RMError
+from s2rm_data.errors import ConflictError, DamagedStoreError
 from s2rm_data.generate import generate
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store import Store, verify
@@ -119,11 +119,29 @@ def test_damage_after_the_first_read_is_noticed_at_the_next(toy_store: Path) -> 
     frames[0]
     path = toy_store / "toy/train/frames/c.0.0.0"
     path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(DamagedStoreError, match=r"c\.0\.0\.0, chunk 0: checksum"):
+    with pytest.raises(DamagedStoreError, match=r"c\.0\.0\.0: SHA-256 does not match"):
         frames[0]
+
+
+def test_shards_swapped_after_the_first_read_are_noticed_at_the_next(toy_store: Path) -> None:
+    seeds = Store(toy_store)["toy/train"]["seed"]
+    seeds[:]
+    first, second = toy_store / "toy/train/seed/c.0", toy_store / "toy/train/seed/c.1"
+    first.rename(toy_store / "aside")
+    second.rename(first)
+    (toy_store / "aside").rename(second)
+    with pytest.raises(DamagedStoreError, match=r"seed/c\.0: "):
+        seeds[0]
 
 
 def test_a_store_of_a_later_format_is_refused(toy_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s2rm_data.store.manifest.FORMAT_VERSION", 2)
-    with pytest.raises(S2RMError, match="format version 1, this program reads version 2"):
+    with pytest.raises(ConflictError, match="format version 1, this program reads version 2"):
+        Store(toy_store)
+
+
+def test_a_later_format_with_another_seal_is_refused_by_its_version(toy_store: Path) -> None:
+    meta = toy_store / "zarr.json"
+    meta.write_text(meta.read_text().replace('"format_version": 1', '"format_version": 7'))
+    with pytest.raises(DamagedStoreError, match="a later program: it says format version 7"):
         Store(toy_store)

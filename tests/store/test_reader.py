@@ -43,8 +43,8 @@ def test_packed_bits_read_as_zeros_and_ones(toy_store: Path, toy: ToySplit) -> N
     np.testing.assert_array_equal(frames[:], expected)
 
 
-@pytest.mark.parametrize("key", [10, -11, [0, 10]])
-def test_an_index_out_of_range_is_an_error(toy_store: Path, key: object) -> None:
+@pytest.mark.parametrize("key", [10, -11, [0, 10], [1.9], True, [True] * 10, [[1]], (0, 1)])
+def test_an_index_out_of_range_or_of_another_kind_is_an_error(toy_store: Path, key: object) -> None:
     with pytest.raises(IndexError):
         Store(toy_store)["toy/train"]["position"][key]
 

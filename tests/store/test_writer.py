@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from toy import ToySplit, tree
 
@@ -50,6 +51,67 @@ def test_a_missing_shard_is_noticed_when_the_command_is_run_again(toy_store: Pat
     (toy_store / "toy/train/frames/c.0.0.0").unlink()
     with pytest.raises(DamagedStoreError, match=r"frames/c\.0\.0\.0: is missing; --overwrite"):
         generate([toy], toy_store, shard_size=4)
+
+
+def test_a_zeroed_shard_is_noticed_when_the_command_is_run_again(toy_store: Path, toy: ToySplit) -> None:
+    path = toy_store / "toy/train/frames/c.0.0.0"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(DamagedStoreError, match=r"frames/c\.0\.0\.0: SHA-256 does not match.*--overwrite"):
+        generate([toy], toy_store, shard_size=4)
+
+
+def test_overwrite_mends_the_groups_above(toy_store: Path, toy: ToySplit) -> None:
+    before = tree(toy_store)
+    (toy_store / "toy/zarr.json").unlink()
+    with pytest.raises(DamagedStoreError, match=r"toy/zarr\.json: is missing"):
+        generate([toy], toy_store, shard_size=4)
+    generate([toy], toy_store, shard_size=4, overwrite=True)
+    assert tree(toy_store) == before
+
+
+class Unfinished(ToySplit):
+    def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        if start >= 4:
+            raise ValueError
+        return super().produce(start, stop)
+
+
+def test_an_unfinished_overwrite_is_gone_on_with(toy_store: Path, toy: ToySplit) -> None:
+    before = tree(toy_store)
+    with pytest.raises(ValueError):
+        generate([Unfinished()], toy_store, shard_size=4, overwrite=True)
+    outcome = generate([toy], toy_store, shard_size=4, overwrite=True)
+    assert (outcome.made, outcome.found) == (6, 4)
+    assert tree(toy_store) == before
+
+
+def test_a_damaged_unfinished_group_is_no_obstacle_to_others(toy_store: Path, toy: ToySplit) -> None:
+    before = tree(toy_store)
+    with pytest.raises(ValueError):
+        generate([Unfinished()], toy_store, shard_size=4, overwrite=True)
+    (toy_store / "toy/train/seed/zarr.json").unlink()
+    generate([ToySplit(group="other/val")], toy_store)
+    with pytest.raises(DamagedStoreError, match=r"seed/zarr\.json: is missing"):
+        generate([toy], toy_store, shard_size=4)
+    generate([toy], toy_store, shard_size=4, overwrite=True)
+    assert {k: v for k, v in tree(toy_store).items() if k.startswith("toy")} == {
+        k: v for k, v in before.items() if k.startswith("toy")
+    }
+
+
+@pytest.mark.parametrize("group", ["toy", "toy/train/more"])
+def test_a_group_cannot_hold_another(toy_store: Path, group: str) -> None:
+    before = tree(toy_store)
+    for overwrite in (False, True):
+        with pytest.raises(ConflictError, match="cannot hold each other"):
+            generate([ToySplit(group=group)], toy_store, overwrite=overwrite)
+    assert tree(toy_store) == before
+
+
+@pytest.mark.parametrize("group", ["../toy", "toy//train", "", "toy/.hidden"])
+def test_a_group_needs_a_proper_name(tmp_path: Path, group: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name of a group"):
+        generate([ToySplit(group=group)], tmp_path / "toy.zarr")
 
 
 def test_places_that_cannot_become_a_store_are_refused(tmp_path: Path, toy: ToySplit) -> None:
