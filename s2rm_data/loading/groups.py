@@ -47,15 +47,15 @@ class Source(Protocol):
 
 def groups_of(store: Store, task: str, split: str) -> list[str]:
     """Paths such as `bballs/train`, or `sc2/3s5z/train` for every scenario."""
-    found = [path for path in store.groups if path.startswith(f"{task}/") and path.endswith(f"/{split}")]
-    if found:
-        return found
     for path, (there, total) in store.unfinished.items():
         if path.startswith(f"{task}/") and path.endswith(f"/{split}"):
             raise UsageError(
                 f"{store.path}: {path} is unfinished, {there} of {total} shards are there; "
                 "run the command that makes it again to finish it"
             )
+    found = [path for path in store.groups if path.startswith(f"{task}/") and path.endswith(f"/{split}")]
+    if found:
+        return found
     listed = ", ".join(store.groups) or "nothing yet"
     splits = {path.rsplit("/", 1)[-1] for path in store.groups if path.startswith(f"{task}/")}
     raise UsageError(

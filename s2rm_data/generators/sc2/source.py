@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -35,11 +35,13 @@ from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES, Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.schema import ArraySpec
-from s2rm_data.seeding import sequence_seeds
+from s2rm_data.seeding import sequence_seeds, stream_key
 
 GENERATOR_VERSION = 1
 BLOCK = 200  # episodes rolled out together; about 15 MB of states for 3s5z
 
+SPLITS = ("train", "val", "test")
+MAX_EPISODES = 100_000_000
 DEFAULT_TRAIN, DEFAULT_VAL = 3000, 300  # the paper trains on 3,000 episodes a scenario
 DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never seen
 
@@ -58,7 +60,13 @@ class Sc2Split:
     split: str
     count: int
     first_dim: str = "episode"
-    _recent: threading.local = field(default_factory=threading.local, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise UsageError(f"no split {self.split!r}; the choices are {', '.join(SPLITS)}")
+        if not 1 <= self.count <= MAX_EPISODES:
+            raise UsageError(f"{self.split} is {self.count}; allowed are 1 to {MAX_EPISODES} episodes")
+        stream_key(self.seed, self.group)
 
     @property
     def group(self) -> str:
@@ -118,13 +126,17 @@ class Sc2Split:
         return {spec.name: values[spec.name] for spec in self.arrays}
 
     def _block(self, block: int) -> Record:
-        """The roll-out of a block; each thread keeps the last one, since it asks for its episodes in order."""
-        if getattr(self._recent, "block", None) != block:
+        """The roll-out of a block; a thread keeps its last one, since it asks for its episodes in order."""
+        key = (self, block)
+        if getattr(_recent, "key", None) != key:
             stop = min((block + 1) * BLOCK, self.count)
-            seeds = sequence_seeds(self.seed, self.group, block * BLOCK, stop)
-            self._recent.record = play(self.config, seeds)
-            self._recent.block = block
-        return self._recent.record
+            _recent.key = _recent.record = None  # the old block goes before the new one comes
+            _recent.record = play(self.config, sequence_seeds(self.seed, self.group, block * BLOCK, stop))
+            _recent.key = key
+        return _recent.record
+
+
+_recent = threading.local()
 
 
 def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
