@@ -23,7 +23,7 @@ _LAPTOP: dict[str, dict[str, Any]] = {
         "batch_size": 16,
         "window": 20,
         "steps": 16_000,
-        "lr": 2e-3,
+        "lr": 3e-3,
         "fine_tuning_lr": 3e-4,
         "schedule": "cosine",
         "warmup_steps": 100,
@@ -86,6 +86,9 @@ _SMALL_MODELS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
+# Fewer than one cell in a hundred of a polar image is occupied; starting near that saves some hundred steps.
+_SMALL_TASKS: dict[str, dict[str, Any]] = {"bballs": {}, "sc2": {"output_bias": -5.0}}
+
 
 def preset_fields(preset: str, task: str) -> dict[str, Any]:
     """Fields of TrainConfig."""
@@ -96,7 +99,9 @@ def preset_fields(preset: str, task: str) -> dict[str, Any]:
     return dict((_PAPER if preset == "paper" else _LAPTOP)[task])
 
 
-def preset_model_fields(preset: str, model: str) -> dict[str, Any]:
+def preset_model_fields(preset: str, model: str, task: str) -> dict[str, Any]:
     """Fields of the model's config; `paper` leaves the paper's values, which are the defaults."""
-    small = _SMALL_MODELS.get(preset, {})
-    return {**small.get("all", {}), **small.get(model, {})}
+    if preset == "paper":
+        return {}
+    small = _SMALL_MODELS[preset]
+    return {**small["all"], **small.get(model, {}), **_SMALL_TASKS[task]}

@@ -54,7 +54,7 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
         say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
         fields["window"] = None
     config = TrainConfig(
-        task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model)
+        task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
     )
     return config.with_fields(wishes.fields)
 

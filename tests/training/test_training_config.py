@@ -24,7 +24,7 @@ def test_no_field_of_a_model_has_the_name_of_a_field_of_the_run(model: str, task
 @pytest.mark.parametrize("model", names())
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_gives_a_valid_config_that_survives_json(preset: str, model: str, task: str) -> None:
-    fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model)}
+    fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model, task)}
     made = TrainConfig(task=task, model=model, preset=preset, **fields)
     assert from_json(TrainConfig, to_json(made)) == made
 
