@@ -49,15 +49,18 @@ def run_generation(sources: Sequence[SplitSource], run: Run) -> None:
 def _dry_run(sources: Sequence[SplitSource], run: Run) -> None:
     from s2rm_data.generate import plan_splits
 
-    plans = plan_splits(sources)
+    plans = plan_splits(sources, run.out, shard_size=run.shard_size, overwrite=run.overwrite)
     sequences, nbytes = sum(p.sequences for p in plans), sum(p.nbytes for p in plans)
     if run.as_json:
-        splits = [{"group": p.group, run.unit: p.sequences, "bytes_estimated": p.nbytes} for p in plans]
+        splits = [
+            {"group": p.group, run.unit: p.sequences, "found": p.found, "bytes_estimated": p.nbytes} for p in plans
+        ]
         click.echo(json.dumps({"store": str(run.out), "dry_run": True, "splits": splits, "bytes_estimated": nbytes}))
         return
     width = max(len(p.group) for p in plans)
     for plan in plans:
-        click.echo(f"{plan.group:<{width}}  {plan.sequences:>9,} {run.unit}  about {human(plan.nbytes):>9}")
+        found = f"  ({plan.found:,} there already)" if plan.found else ""
+        click.echo(f"{plan.group:<{width}}  {plan.sequences:>9,} {run.unit}  about {human(plan.nbytes):>9}{found}")
     click.echo(f"{'in all':<{width}}  {sequences:>9,} {run.unit}  about {human(nbytes):>9}  (nothing written)")
 
 

@@ -34,12 +34,21 @@ def info(store: Path, as_json: bool) -> None:
         click.echo(json.dumps(_as_json(opened), indent=2, sort_keys=True))
         return
     click.echo(f"{store}  {human(sum(e.nbytes for e in opened.manifest.objects.values()))}")
+    damage = []
     for path in opened.groups:
-        _print_group(opened[path])
+        try:
+            _print_group(opened[path])
+        except DamagedStoreError as error:
+            damage.append(str(error))
+            click.echo(f"\n{path}  damaged")
     for path, (there, total) in opened.unfinished.items():
         click.echo(f"\n{path}  unfinished: {there} of {total} shards; run the command that makes it again")
     if not opened.manifest.groups:
         click.echo("\nempty")
+    if damage:
+        raise DamagedStoreError(
+            "\n".join([*damage, f"{store}: s2rm-data verify {store} lists everything that is wrong"])
+        )
 
 
 def _print_group(group: Any) -> None:

@@ -31,21 +31,32 @@ class LineProgress(QuietProgress):
         self._mutex = threading.Lock()
         self._total = self._done = self._already = 0
         self._begun = self._said = time.monotonic()
+        self._slow_start = threading.Timer(LINE_SECONDS, self._say, ["starting; code is compiled on the first run"])
+        self._slow_start.daemon = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._slow_start.cancel()
 
     def start(self, total: int, done: int) -> None:
         self._total, self._done, self._already = total, done, done
-        self._begun = self._said = time.monotonic()
         if 0 < done < total:
-            self._say("already there, going on")
+            self._say("were there already")
+        if done < total:
+            self._slow_start.start()
 
     def advance(self, amount: int) -> None:
         with self._mutex:
-            self._done += amount
             now = time.monotonic()
+            if self._done == self._already:  # what came before was compiling, which says nothing of the rest
+                self._slow_start.cancel()
+                self._begun = self._said = now
+                self._already += amount
+            self._done += amount
             if now - self._said >= LINE_SECONDS:
                 self._said = now
-                made = self._done - self._already
-                left = (self._total - self._done) * (now - self._begun) / max(made, 1)
+                left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
                 self._say(f"{100 * self._done // self._total}%, {left:.0f} s left")
 
     def _say(self, text: str) -> None:
@@ -71,12 +82,14 @@ class BarProgress(QuietProgress):
             TextColumn("{task.description}"),
             BarColumn(),
             *([DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]),
+            TextColumn("elapsed"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._task = self._bar.add_task(doing, total=None)
+        self._doing = doing
+        self._task = self._bar.add_task(f"{doing} (compiles on the first run)", total=None)
 
     def __enter__(self) -> Progress:
         self._bar.start()
@@ -91,7 +104,7 @@ class BarProgress(QuietProgress):
         self._bar.update(self._task, total=total, completed=done)
 
     def advance(self, amount: int) -> None:
-        self._bar.advance(self._task, amount)
+        self._bar.update(self._task, advance=amount, description=self._doing)
 
 
 def progress_for(doing: str, unit: str, *, quiet: bool) -> QuietProgress:

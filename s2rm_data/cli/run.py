@@ -39,12 +39,21 @@ def run(command: click.Command, name: str) -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _fail(f"{name}: interrupted; everything committed so far is safe", InterruptedRunError.exit_status)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _close_pipe()
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # click's own way with `| head`
+            _close_pipe()
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}: {where}{error.strerror or error}", DiskError.exit_status)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _close_pipe() -> NoReturn:
+    """Whoever read our output has seen enough: no error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

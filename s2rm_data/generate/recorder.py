@@ -106,7 +106,7 @@ class Recorder:
     @property
     def recorded(self) -> int:
         """Episodes that are in the store or wait for their shard to be full."""
-        missing = sum(stop - start for start, stop in map(self._split.shard_range, self._shards))
+        missing = sum(stop - start for start, stop in map(self._split.spec.shard_range, self._shards))
         return self._split.spec.count - missing + len(self._pending)
 
     def reset(self, *arguments: Any, **options: Any) -> Any:
@@ -134,7 +134,7 @@ class Recorder:
         record: Record = episode.finish(int(self._env.seed() or 0))
         values = record | render(record, grid=self._config.grid, terrain=terrain_height(self._config.scenario))
         self._pending.append(values)
-        start, stop = self._split.shard_range(self._shards[0])
+        start, stop = self._split.spec.shard_range(self._shards[0])
         if len(self._pending) == stop - start:
             self._commit(self._shards.pop(0))
 

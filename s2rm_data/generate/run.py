@@ -18,9 +18,10 @@ from s2rm_data.errors import InterruptedRunError, UsageError
 from s2rm_data.generate.shards import build_shard
 from s2rm_data.progress import Progress
 from s2rm_data.schema import SplitSource
+from s2rm_data.store.conflicts import already_there
 from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, shard_sequences
-from s2rm_data.store.writer import SplitSpec, SplitWriter, StoreWriter
-
+from s2rm_data.store.split import SplitSpec
+from s2rm_data.store.writer import SplitWriter, StoreWriter
 
 SAMPLE_SEQUENCES = 32  # from which a plan estimates the size of a split
 
@@ -41,6 +42,7 @@ class Plan:
 
     group: str
     sequences: int
+    found: int  # sequences that are there already
     raw_nbytes: int
     nbytes: int
 
@@ -57,18 +59,27 @@ def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:
     )
 
 
-def plan_splits(sources: Sequence[SplitSource]) -> list[Plan]:
-    """Sequences and bytes of each split, without writing anything."""
-    return [_plan(source) for source in sources]
+def plan_splits(
+    sources: Sequence[SplitSource],
+    path: Path,
+    *,
+    shard_size: int = DEFAULT_SHARD_SIZE,
+    overwrite: bool = False,
+) -> list[Plan]:
+    """Sequences and bytes of each split, and what of it is there, without writing; refuses what a run would refuse."""
+    specs = [split_spec(source, shard_size) for source in sources]
+    found = already_there(path, [] if overwrite else specs)
+    return [_plan(source, found.get(source.group, 0)) for source in sources]
 
 
-def _plan(source: SplitSource) -> Plan:
+def _plan(source: SplitSource, found: int) -> Plan:
     sample = min(source.count, SAMPLE_SEQUENCES)
     shards = build_shard(source, 0, sample, shard_sequences(source.arrays, sample, sample), lambda done: None)
     nbytes = sum(len(piece) for pieces in shards.values() for piece in pieces)
     return Plan(
         group=source.group,
         sequences=source.count,
+        found=found,
         raw_nbytes=source.count * sum(spec.sequence_nbytes for spec in source.arrays),
         nbytes=nbytes * source.count // sample,
     )
@@ -104,7 +115,7 @@ def generate(
 
 
 def _missing_sequences(split: SplitWriter) -> int:
-    ranges = [split.shard_range(index) for index in split.missing]
+    ranges = [split.spec.shard_range(index) for index in split.missing]
     return sum(stop - start for start, stop in ranges)
 
 
@@ -151,7 +162,7 @@ class _Run:
         return rest
 
     def _make(self, split: SplitWriter, source: SplitSource, index: int) -> None:
-        start, stop = split.shard_range(index)
+        start, stop = split.spec.shard_range(index)
         split.commit(index, build_shard(source, start, stop, split.spec.shard, self._tick))
 
     def _tick(self, sequences: int) -> None:

@@ -1,7 +1,18 @@
 """The store: one Zarr v3 hierarchy that any reader opens and that cannot change unnoticed (docs/data_format.md)."""
 
 from s2rm_data.store.reader import Group, Store, StoredArray
+from s2rm_data.store.split import SplitSpec
 from s2rm_data.store.verify import Report, verify
-from s2rm_data.store.writer import SplitSpec, SplitWriter, StoreWriter
+from s2rm_data.store.writer import SplitWriter, StoreWriter
 
-__all__ = ["Group", "Report", "SplitSpec", "SplitWriter", "Store", "StoreWriter", "StoredArray", "verify"]
+__all__ = [
+    "Group",
+    "Report",
+    "SplitSpec",
+    "SplitWriter",
+    "Store",
+    "StoreWriter",
+    "StoredArray",
+    "already_there",
+    "verify",
+]

@@ -124,7 +124,7 @@ class Manifest:
         except OSError as error:
             raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
         except DamagedStoreError as error:
-            raise DamagedStoreError(f"{path}: {error}") from None
+            raise DamagedStoreError(f"{path}: {error}. Restore it from a copy, or make the store again") from None
         except ConflictError as error:
             raise ConflictError(f"{path}: {error}") from None
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy import ToySplit, tree
 
-from s2rm_data.errors import DiskError, InterruptedRunError, UsageError
+from s2rm_data.errors import ConflictError, DiskError, InterruptedRunError, UsageError
 from s2rm_data.generate import generate, plan_splits
 from s2rm_data.store import Store, verify
 
@@ -100,9 +100,23 @@ def test_no_worker_is_refused(tmp_path: Path, toy: ToySplit) -> None:
 
 
 def test_a_plan_counts_sequences_and_bytes_and_writes_nothing(tmp_path: Path, toy: ToySplit) -> None:
-    (plan,) = plan_splits([toy])
-    assert (plan.group, plan.sequences, plan.raw_nbytes) == ("toy/train", 10, 10 * (6 + 24 + 3 + 8))
+    (plan,) = plan_splits([toy], tmp_path / "toy.zarr")
+    assert (plan.group, plan.sequences, plan.found, plan.raw_nbytes) == ("toy/train", 10, 0, 10 * (6 + 24 + 3 + 8))
     assert 0 < plan.nbytes < 10_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_tells_what_is_there_and_refuses_what_a_run_would(toy_store: Path, toy: ToySplit) -> None:
+    before = tree(toy_store)
+    (plan,) = plan_splits([toy], toy_store, shard_size=4)
+    assert plan.found == 10
+    (plan,) = plan_splits([toy], toy_store, shard_size=4, overwrite=True)
+    assert plan.found == 0
+    with pytest.raises(ConflictError, match="seed: 0 stored, 1 asked for"):
+        plan_splits([ToySplit(seed=1)], toy_store, shard_size=4)
+    with pytest.raises(UsageError, match="does not exist"):
+        plan_splits([toy], toy_store / "nowhere" / "data.zarr")
+    assert tree(toy_store) == before
 
 
 def test_a_source_that_breaks_its_promise_is_caught(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""A split as it is to be stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from s2rm_data.errors import UsageError
+from s2rm_data.schema import ArraySpec
+from s2rm_data.store.layout import array_document, consolidated, group_document, shard_sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSpec:
+    """`settings` decide the content; `attributes` only describe it."""
+
+    group: str
+    first_dim: str
+    count: int
+    arrays: tuple[ArraySpec, ...]
+    settings: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    shard_size: int
+
+    def __post_init__(self) -> None:
+        if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", part) for part in self.group.split("/")):
+            raise UsageError(f"{self.group!r} cannot be the name of a group; use letters, digits, _, - and .")
+
+    @property
+    def shard(self) -> int:
+        """Sequences a shard."""
+        return shard_sequences(self.arrays, self.count, self.shard_size)
+
+    def shard_range(self, index: int) -> tuple[int, int]:
+        """First and one-past-last sequence of a shard."""
+        return index * self.shard, min((index + 1) * self.shard, self.count)
+
+    def array_documents(self) -> dict[str, dict[str, Any]]:
+        """Path -> metadata of every array."""
+        return {
+            f"{self.group}/{spec.name}": array_document(spec, self.first_dim, self.count, self.shard)
+            for spec in self.arrays
+        }
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""
+        arrays = self.array_documents()
+        group = group_document({**self.attributes, "settings": dict(self.settings)})
+        group["consolidated_metadata"] = consolidated({path.rsplit("/", 1)[1]: d for path, d in arrays.items()})
+        return {self.group: group, **arrays}
