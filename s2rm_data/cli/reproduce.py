@@ -19,6 +19,7 @@ from s2rm_data.errors import S2RMError
 from s2rm_data.evaluation.reproduce import DIVERGED, SIZES, Job, Plan
 
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
+_RUNNING: set[subprocess.Popen[str]] = set()
 
 
 @click.command(epilog=EXIT_STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,9 +61,15 @@ def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, on
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
     waiting = [job for job in stage if not _is_current(job) and not _diverged(job)]
     _say(f"{title}: {len(waiting)} of {len(stage)} to do")
-    with ThreadPoolExecutor(side_by_side) as pool:
+    pool = ThreadPoolExecutor(side_by_side)
+    try:
         for job in pool.map(lambda job: _run(job, folder), waiting):
             _say(f"{title}: {job.name} done")
+    finally:  # interrupted, or one has failed: start no more, and let those that run save what they have
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in list(_RUNNING):
+            child.terminate()
+        pool.shutdown(wait=True)
 
 
 def _is_current(job: Job) -> bool:
@@ -82,12 +89,15 @@ def _run(job: Job, folder: Path) -> Job:
     if job.program == "data":
         command = [sys.executable, "-m", "s2rm_data", *job.arguments]
     with (folder / "reproduce.log").open("a") as log:
-        done = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, text=True, check=False)
-        log.write(done.stderr)
-    if done.returncode == TRAINING_DIVERGED and job.result is not None:
-        (job.result.parent / DIVERGED).write_text(done.stderr)  # a result, too: reported, not repeated
-    elif done.returncode:
-        raise S2RMError(f"{job.name} ended with exit status {done.returncode}: {done.stderr.strip()[-500:]}")
+        child = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, text=True)
+        _RUNNING.add(child)
+        _, said = child.communicate()
+        _RUNNING.discard(child)
+        log.write(said)
+    if child.returncode == TRAINING_DIVERGED and job.result is not None:
+        (job.result.parent / DIVERGED).write_text(said)  # a result, too: reported, not repeated
+    elif child.returncode:
+        raise S2RMError(f"{job.name} ended with exit status {child.returncode}: {said.strip()[-500:]}")
     return job
 
 

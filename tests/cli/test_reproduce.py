@@ -1,0 +1,73 @@
+"""The reproduction's command: what it says beforehand, and that an interruption ends it and nothing runs on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from s2rm_data.cli import reproduce
+from s2rm_data.errors import S2RMError
+from s2rm_data.evaluation.reproduce import Job
+
+
+def job(folder: Path, name: str, code: str) -> Job:
+    """A job that runs a line of Python instead of one of the package's commands."""
+    return Job(name=name, program=name, arguments=(code,), result=folder / name / "summary.json")
+
+
+@pytest.fixture
+def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = subprocess.Popen
+    monkeypatch.setattr(
+        reproduce.subprocess, "Popen", lambda command, **rest: real([sys.executable, "-c", command[3]], **rest)
+    )
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_a_job_that_fails_stops_the_stage_with_its_message(tmp_path: Path) -> None:
+    jobs = [
+        job(tmp_path, "bad", "import sys; sys.exit('no such thing')"),
+        *(job(tmp_path, f"later{n}", f"open({str(tmp_path / f'later{n}')!r}, 'w')") for n in range(5)),
+    ]
+    with pytest.raises(S2RMError, match="bad ended with exit status 1: no such thing"):
+        reproduce._stage("stage", jobs, 1, tmp_path)
+    assert not (tmp_path / "later4").exists()
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "wild").mkdir()
+    wild = job(tmp_path, "wild", "import sys; print('loss is nan', file=sys.stderr); sys.exit(7)")
+    reproduce._stage("stage", [wild], 1, tmp_path)
+    assert (tmp_path / "wild" / "diverged").read_text() == "loss is nan\n"
+    assert reproduce._diverged(wild)
+
+
+def test_an_interruption_ends_the_running_jobs(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, sys, subprocess; from s2rm_data.cli import reproduce as r;"
+        "from s2rm_data.evaluation.reproduce import Job; real = subprocess.Popen;"
+        "r.subprocess.Popen = lambda command, **rest: real([sys.executable, '-c', command[3]], **rest);"
+        "sleep = 'import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()';"
+        "jobs = [Job(name=str(n), program='x', arguments=(sleep,)) for n in range(3)];"
+        "import click; r.run(click.Command('x', callback=lambda: r._stage('s', jobs, 1, pathlib.Path('.'))), 'x')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "b").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert not (tmp_path / "e").exists()
+
+
+def test_durations_are_words() -> None:
+    assert reproduce._duration(90) == "2 min"
+    assert reproduce._duration(7500) == "2 h 05 min"
