@@ -34,7 +34,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., A
     """`numba.njit` without the interpreter lock, cached; with a signature, compiled at once and for it alone."""
 
     def compile_function(function: Callable[..., Any]) -> Any:
-        if nb.config.DISABLE_JIT:
+        if nb.config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         dispatcher: Any = nb.njit(cache=True, nogil=True, **options)(function)
         dispatcher._cache._cache_file._source_stamp = SOURCES

@@ -30,7 +30,7 @@ class Registry:
     def load(self, name: str) -> Any:
         names = self.names()
         if name not in names:
-            suggestion = did_you_mean(name, names) or ";"
+            suggestion = did_you_mean(name, names) or "."
             hint = f" ({self.hint})" if self.hint else ""
             raise UsageError(f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(names)}{hint}")
         return getattr(importlib.import_module(f"{self.package}.{name}"), self.attribute)

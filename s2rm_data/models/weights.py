@@ -30,11 +30,14 @@ def load_model(path: str | Path) -> WorldModel:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (FileNotFoundError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         raise UsageError(f"{path} is not a model file that can be read: {error}") from error
     if not {"model", "config"} <= metadata.keys():
         raise UsageError(f"{path} holds weights but not which model they are of; save it with save_model")
     model_class = MODELS.load(metadata["model"])
     model = model_class(from_json(model_class.Config, json.loads(metadata["config"])))
-    model.load_state_dict(tensors)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise UsageError(f"{path} does not hold the weights of its {metadata['model']}: {error}") from error
     return model

@@ -27,7 +27,6 @@ _PLACE, _SITE, _SHAKE, _DIRECTION, _SPEED = (np.uint64(purpose) for purpose in r
 # in 7% of the sequences with 16 balls of radius 4.5, or 3% with 9 of radius 5.76, and in most beyond.
 _ATTEMPTS, _TRIES = 20, 200
 _SWEEPS = 64
-_THREE_BITS = np.uint64(7)
 
 
 def start(seeds: NDArray[np.uint64], config: BallsConfig) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

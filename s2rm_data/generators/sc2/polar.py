@@ -227,6 +227,8 @@ def render(
     Returns categories (B, T, N, I, J, 3) uint8, hecs (B, T, N, I, J, 4) float32, height (B, T, N, I, J) uint8, and
     units_in_view and units_lost (B,) int32, summed over agents and steps.
     """
+    if terrain.dtype != np.uint8:
+        raise UsageError(f"terrain is {terrain.dtype}; give the game's bytes, as source.terrain_height(scenario) does")
     B, T, N = states["action"].shape
     U = states["unit_type"].shape[1]
     _check_on_map(states, terrain)

@@ -68,7 +68,7 @@ def _army(spelling: str, spawn: Point) -> tuple[Squad, ...]:
 def _tokens(spelling: str) -> list[tuple[int, int]]:
     """(unit type, count) pairs of a spelled army; empty if it is not one."""
     letters = "|".join(sorted(NUMBER_OF_LETTERS, key=len, reverse=True))
-    if not re.fullmatch(rf"(?:[0-9]+(?:{letters}))+", spelling):
+    if not re.fullmatch(rf"(?:[0-9]{{1,4}}(?:{letters}))+", spelling):
         return []
     return [(NUMBER_OF_LETTERS[kind], int(count)) for count, kind in re.findall(rf"([0-9]+)({letters})", spelling)]
 

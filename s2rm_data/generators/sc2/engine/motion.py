@@ -1,6 +1,6 @@
 """Walking: toward a point, around walls and units, never through them.
 
-A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30, 60 and 90
+A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30 to 150
 degrees, first on the side away from what blocks it. A step must not bring two units of a plane nearer than their
 separation radii (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot
 pass.

@@ -124,10 +124,12 @@ def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> N
 def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come() -> None:
     stalker = duel("1m_vs_1s", (10.0, 16.0), (16.0, 16.0))
     stalker.run_loops(4)  # released after 3 loops, 6 in the air
-    stalker.kill(0, 1)
-    stalker.f[0, at.PENDING, 1] = 5.0
+    stalker.f[0, [at.HEALTH, at.SHIELD], 1] = [1.0, 0.0]
+    stalker.order(0, 0, ATTACK_UNIT, target=1)
+    stalker.run_loops(2)
+    assert stalker.snapshot().health[0].tolist() == [45.0, 0.0]  # the marine was quicker
     stalker.run_loops(6)
-    assert stalker.snapshot().health[0, 0] == 35.0
+    assert stalker.snapshot().health[0].tolist() == [35.0, 0.0]
     zealots = duel("1z", (15.0, 16.0), (16.0, 16.0))
     zealots.run_loops(1)
     assert zealots.snapshot().shield[0, 0] == 42.0
