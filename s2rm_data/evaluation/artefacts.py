@@ -209,10 +209,15 @@ class _Writer:
             "the best confidence it could have.",
             tables=unseen,
         )
+        images = Section(
+            title="StarCraft II: predicted images",
+            text="One agent's image one step ahead, all agents active. Other episodes, agents and steps: --episode, "
+            "--agent, --step.",
+        )
         for path, example in self.made.examples.items():
             name = f"sc2_example_{path.split('/')[1]}"
-            other.add_figure(self._figure(name, draw_polar_example, example, self.titles))
-        return [section, other]
+            images.add_figure(self._figure(name, draw_polar_example, example, self.titles))
+        return [section, other, images]
 
     def _enclaves(self) -> list[Section]:
         table = tables.enclave_table(self.results)

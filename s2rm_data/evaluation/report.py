@@ -24,8 +24,8 @@ th,td{padding:.22rem .55rem;text-align:right;border-bottom:1px solid #e6e6e6;whi
 th:first-child,td:first-child{text-align:left}
 td.note{text-align:left;white-space:normal;min-width:15rem;font-size:.8rem}
 tr.reference td{color:#666;background:#f7f7f7}tr.paper td{color:#777}td.best{font-weight:700}
-td.trained,th.trained{background:#f6f1dc}.half{color:#666;font-size:.78rem}
-.paper-number{display:block;color:#8a5a00;font-size:.78rem}
+td.trained,th.trained{background:#f6f1dc}.half{color:#666;font-weight:400;font-size:.78rem}
+.paper-number{display:block;color:#8a5a00;font-weight:400;font-size:.78rem}
 .lost{color:#a4000f}.won{color:#1b6b3a}ul.verdict li{margin:.2rem 0}summary{cursor:pointer;margin:.8rem 0;color:#225}
 """
 
@@ -162,7 +162,9 @@ def _row(table: Table, row: Row, marks: Sequence[str], noted: bool) -> str:
 
 
 def _cell(cell: Cell, digits: int) -> str:
-    text = "–" if cell.mean is None else f"{cell.mean:.{digits}f}"
+    if cell.mean is None and cell.paper is None:
+        return "–"
+    text = "" if cell.mean is None else f"{cell.mean:.{digits}f}"
     if cell.half_width is not None:
         text += f" <span class=half>± {cell.half_width:.{digits}f}</span>"
     if cell.paper is not None:

@@ -69,9 +69,10 @@ class Table:
     in_distribution: tuple[str, ...] = field(default=())
 
     def best(self, column: int) -> float | None:
-        """Of our models, the oracle left out, as the paper prints in bold."""
-        means = [r.cells[column].mean for r in self.rows if r.kind == "model" and r.model != "tto"]
-        return max((mean for mean in means if mean is not None), default=None)
+        """Of our models, the oracle left out, as the paper prints in bold; None if there are not two to compare."""
+        found = [r.cells[column].mean for r in self.rows if r.kind == "model" and r.model != "tto"]
+        means = [mean for mean in found if mean is not None]
+        return max(means) if len(means) > 1 else None
 
     def to_csv(self) -> str:
         """One line a cell."""
@@ -123,7 +124,8 @@ def _rows(
     if of_paper:
         for model in (m for m in paper.models() if m not in models.values()):
             cells = [Cell(paper=of_paper(column, model)) for column in columns]
-            rows.append(Row(label=f"{TITLES[model]} (not run here)", kind="paper", cells=tuple(cells), model=model))
+            if any(cell.paper is not None for cell in cells):
+                rows.append(Row(label=f"{TITLES[model]} (not run here)", kind="paper", cells=tuple(cells), model=model))
     return tuple(rows)
 
 

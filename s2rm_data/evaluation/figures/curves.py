@@ -56,6 +56,15 @@ def _draw(axes: Any, table: Table) -> None:
             _line(axes, row, places, color=colour, marker=MARKERS.get(row.model, "x"), ms=5, lw=1.6, zorder=3)
         _paper_line(axes, row, places, colour)
     axes.set_xlim(-0.5, len(places) - 0.5)
+    _fit(axes, table)
+
+
+def _fit(axes: Any, table: Table) -> None:
+    """To the lines: the interval of two seeds can be so wide that nothing else would be seen."""
+    values = [v for row in table.rows for cell in row.cells for v in (cell.mean, cell.paper) if v is not None]
+    if values:
+        margin = 0.06 * (max(values) - min(values)) or 0.01
+        axes.set_ylim(min(values) - margin, max(values) + margin)
 
 
 def _line(axes: Any, row: Row, places: Sequence[int], **style: Any) -> None:
