@@ -51,11 +51,11 @@ def fail_in_step(number: int, times: int, act: Callable[[], None], monkeypatch: 
 
 
 @pytest.mark.usefixtures("sc2path")
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stalled"])
+@pytest.mark.parametrize(("fault", "seconds"), [(signal.SIGKILL, 60), (signal.SIGSTOP, 12)], ids=["killed", "stalled"])
 def test_an_episode_is_played_again_from_its_seed_when_the_game_fails(
-    fault: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    fault: signal.Signals, seconds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Games(response_seconds=4) as games:
+    with Games(response_seconds=seconds) as games:
         tries = fail_in_step(7, 1, lambda: os.kill(pids(games)[0], fault), monkeypatch)
         record = play_episode(games, CONFIG, SEED)
         first = pids(games)
@@ -69,7 +69,7 @@ def test_an_episode_is_played_again_from_its_seed_when_the_game_fails(
 def test_after_three_tries_there_is_one_error_and_no_process_left(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
 
-    with Games(response_seconds=4) as games:
+    with Games(response_seconds=60) as games:
 
         def kill() -> None:
             killed.extend(pids(games))
