@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint reproduce clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,15 @@ demo: $(STAMP)
 	cd demo && ../$(BIN)/s2rm-data verify data.zarr
 	cd demo && ../$(BIN)/s2rm-data preview data.zarr bballs/test_6
 	cd demo && ../$(BIN)/s2rm-data preview data.zarr sc2/3s5z/train
+	cd demo && ../$(BIN)/s2rm-train --store data.zarr --task bballs --preset smoke --out runs/balls
+	cd demo && ../$(BIN)/s2rm-train --store data.zarr --task sc2 --preset smoke --out runs/battles
+	cd demo && ../$(BIN)/s2rm-eval --run runs/balls --quick --out report-balls
+	cd demo && ../$(BIN)/s2rm-eval --run runs/battles --quick --out report-battles
+	@echo "Look at demo/previews, demo/report-balls/report.html and demo/report-battles/report.html"
+	@echo "(smoke-size training shows that everything works, not what a model can learn)"
+
+reproduce: $(STAMP)
+	$(BIN)/python -m s2rm_data.cli.reproduce -y
 
 clean:
 	rm -rf $(VENV) demo

@@ -9,7 +9,7 @@ import click
 
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.errors import DiskError, UsageError
+from s2rm_data.errors import ConflictError, DiskError, UsageError
 
 if TYPE_CHECKING:
     from s2rm_data.store import Group, Store
@@ -22,7 +22,7 @@ GIF_MILLISECONDS = {"bballs": 80, "sc2": 200}  # a frame
 @click.argument("group", required=False)
 @click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
 @click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
-@click.option("--agent", type=int, default=0, show_default=True, help="sc2: whose polar images to draw.")
+@click.option("--agent", type=int, default=None, help="sc2: whose polar images to draw.  [default: who lives longest]")
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="bballs: seed of the crops' positions."
 )
@@ -35,7 +35,7 @@ GIF_MILLISECONDS = {"bballs": 80, "sc2": 200}  # a frame
     help="Folder for the pictures.",
 )
 def preview(store: Path, group: str | None, out: Path, **options: Any) -> None:
-    """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet.
+    """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet (sc2: steps of the episode).
 
     Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II:
     the battle from above, beside one agent's polar images. Without GROUP, the first training group is drawn.
@@ -54,8 +54,9 @@ def preview(store: Path, group: str | None, out: Path, **options: Any) -> None:
     if not -len(chosen) <= number < len(chosen):
         raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
     generator = chosen.settings["generator"]
-    animation, sheet = {"bballs": _bballs, "sc2": _sc2}[generator](chosen, **options)
-    gif, png = _save(animation, sheet, out / chosen.path.replace("/", "-"), GIF_MILLISECONDS[generator])
+    _make_folder(out)
+    name, animation, sheet = {"bballs": _bballs, "sc2": _sc2}[generator](chosen, **options)
+    gif, png = _save(animation, sheet, out / name, GIF_MILLISECONDS[generator])
     click.echo(f"{gif}\n{png}")
 
 
@@ -66,10 +67,20 @@ def _first_group(store: Store) -> str:
     return next((group for group in groups if group.endswith("/train")), groups[0])
 
 
+def _make_folder(out: Path) -> None:
+    if not out.parent.is_dir():
+        raise UsageError(f"the folder {out.parent} does not exist; create it first, or choose another --out")
+    if out.exists() and not out.is_dir():
+        raise ConflictError(f"{out} is a file, not a folder; choose another --out")
+    try:
+        out.mkdir(exist_ok=True)
+    except OSError as error:
+        raise DiskError(f"cannot make {out}: {error.strerror}; choose another --out") from None
+
+
 def _save(animation: list[Any], sheet: Any, stem: Path, milliseconds: int) -> tuple[Path, Path]:
     gif, png = stem.with_name(stem.name + ".gif"), stem.with_name(stem.name + ".png")
     try:
-        stem.parent.mkdir(exist_ok=True)
         animation[0].save(gif, save_all=True, append_images=animation[1:], duration=milliseconds, loop=0, optimize=True)
         sheet.save(png)
     except OSError as error:
@@ -77,7 +88,7 @@ def _save(animation: list[Any], sheet: Any, stem: Path, milliseconds: int) -> tu
     return gif, png
 
 
-def _bballs(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tuple[list[Any], Any]:
+def _bballs(group: Group, *, number: int, rows: int, seed: int, agent: int | None) -> tuple[str, list[Any], Any]:
     from s2rm_data.generators.bballs import draw
     from s2rm_data.seeding import generator
 
@@ -85,13 +96,14 @@ def _bballs(group: Group, *, number: int, rows: int, seed: int, agent: int) -> t
     numbers = list(range(min(rows, len(group))))
     rng = generator(seed, "preview")
     length, size = frames.shape[1:3]
-    animation = list(draw.frames(frames[number], draw.sample_positions(rng, length, size)))
+    title = f"{group.path} #{number}"
+    animation = list(draw.frames(frames[number], draw.sample_positions(rng, length, size), title=title))
     positions = [draw.sample_positions(rng, length, size) for _ in numbers]
     sheet = draw.contact_sheet([frames[i] for i in numbers], positions, [f"#{i}" for i in numbers])
-    return animation, sheet
+    return f"{group.path.replace('/', '-')}-{number}", animation, sheet
 
 
-def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tuple[list[Any], Any]:
+def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int | None) -> tuple[str, list[Any], Any]:
     import numpy as np
     from PIL import Image
 
@@ -100,8 +112,11 @@ def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tupl
 
     attributes, config = group.attributes, group.settings["config"]
     episode = group[number]
+    if agent is None:
+        agent = int(episode["agent_alive"].sum(axis=0).argmax())
     options = {"agent": agent, "radius": attributes["radius"], "terrain": terrain_height(config["scenario"])}
-    title = f"{config['scenario']}, episode {number}: {attributes['policies'][int(episode['policy'])]}"
+    policy, outcome = attributes["policies"][int(episode["policy"])], attributes["outcomes"][int(episode["outcome"])]
+    title = f"{config['scenario']}, episode {number}, policy {policy}, outcome: {outcome}"
     length = int(episode["length"])
     pictures = []
     with progress_for("drawing", "steps", quiet=False) as progress:
@@ -113,4 +128,4 @@ def _sc2(group: Group, *, number: int, rows: int, seed: int, agent: int) -> tupl
     sheet = Image.new("RGB", (pictures[0].width, pictures[0].height * len(chosen)), "white")
     for row, step in enumerate(chosen):
         sheet.paste(pictures[step], (0, row * pictures[0].height))
-    return pictures, sheet
+    return f"{group.path.replace('/', '-')}-{number}-agent{agent}", pictures, sheet

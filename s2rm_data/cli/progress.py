@@ -28,6 +28,8 @@ class LineProgress(QuietProgress):
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
+        context = click.get_current_context(silent=True)
+        self._program = (context.find_root().info_name if context else None) or "s2rm-data"
         self._mutex = threading.Lock()
         self._total = self._done = self._already = 0
         self._begun = self._said = time.monotonic()
@@ -60,7 +62,7 @@ class LineProgress(QuietProgress):
                 self._say(f"{100 * self._done // self._total}%, {left:.0f} s left")
 
     def _say(self, text: str) -> None:
-        click.echo(f"s2rm-data: {self._done:,} of {self._total:,} {self._unit}, {text}", err=True)
+        click.echo(f"{self._program}: {self._done:,} of {self._total:,} {self._unit}, {text}", err=True)
 
 
 class BarProgress(QuietProgress):

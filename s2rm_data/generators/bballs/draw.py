@@ -33,12 +33,14 @@ def crop(frame: NDArray[np.uint8], centre: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def frames(
-    sequence: NDArray[np.uint8], positions: NDArray[np.int64], *, scale: int = 8, crops: bool = True
+    sequence: NDArray[np.uint8], positions: NDArray[np.int64], *, title: str = "", scale: int = 8
 ) -> Iterator[Any]:
     """One Pillow image a frame. `sequence` (T, S, S) of 0 and 1, `positions` (T, V, 2)."""
-    for frame, centres in zip(sequence, positions, strict=True):
-        arena = _arena(frame, centres, scale)
-        yield _beside(arena, frame, centres, scale) if crops else arena
+    for number, (frame, centres) in enumerate(zip(sequence, positions, strict=True)):
+        picture = _beside(_arena(frame, centres, scale), frame, centres, scale)
+        yield _captioned(
+            picture, f"{title} frame {number}   bright: seen by a crop; dim: seen by none; right: the crops"
+        )
 
 
 def contact_sheet(
@@ -86,6 +88,15 @@ def _arena(frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> 
         box = ((x - reach) * scale, (y - reach) * scale, (x + reach + 1) * scale - 1, (y + reach + 1) * scale - 1)
         pen.rectangle([float(edge) for edge in box], outline=colour, width=max(1, scale // 4))
     return picture
+
+
+def _captioned(picture: Any, text: str) -> Any:
+    from PIL import Image, ImageDraw
+
+    canvas = Image.new("RGB", (picture.width, picture.height + 18), _PAPER)
+    canvas.paste(picture, (0, 0))
+    ImageDraw.Draw(canvas).text((4, picture.height + 3), text, fill=_INK)
+    return canvas
 
 
 def _beside(arena: Any, frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import UsageError, missing_component
+from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NORTH, SOUTH, WEST
 from s2rm_data.generators.sc2.units import UNIT_TYPES
@@ -64,17 +64,20 @@ class _Picture:
     """A figure that is drawn over and over again, one step at a time."""
 
     def __init__(self, episode: Episode, *, agent: int, radius: float, terrain: NDArray[Any], title: str) -> None:
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise missing_component("matplotlib", "preview", "drawing a battle") from None
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
         self._episode, self._agent, self._radius, self._terrain = episode, agent, radius, terrain
         self._title = title
         self._figure = Figure(figsize=(17, 8.6), dpi=80, facecolor="white")
         self._canvas = FigureCanvasAgg(self._figure)
         left, right = self._figure.subfigures(1, 2, width_ratios=(1.0, 1.08), squeeze=False)[0]
-        self._field = left.add_axes((0.02, 0.02, 0.96, 0.91))
+        self._field = left.add_axes((0.02, 0.05, 0.96, 0.89))
+        legend = (
+            "blue: agents; red: enemies; bars: health (green), shields (light blue); arrows: moves; lines: targets\n"
+            "yellow disc: what the outlined agent sees; dotted: its weapon's range"
+        )
+        left.text(0.5, 0.005, legend, ha="center", va="bottom", fontsize=9)
         self._panels = _Panels(right, episode, agent=agent, radius=radius)
 
     def draw(self, step: int) -> NDArray[np.uint8]:
