@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from s2rm_data.errors import MissingComponentError
@@ -23,9 +24,11 @@ def choose(asked: str) -> Choice:
         return Choice(backend=ENGINE, why="as asked")
     try:
         folder = game_folder()
-    except MissingComponentError:
+    except MissingComponentError as missing:
         if asked == STARCRAFT2:
             raise
+        if "SC2PATH" in os.environ:  # who sets it wants the game: say what is wrong with it
+            return Choice(backend=ENGINE, why=f"the embedded engine, although SC2PATH is set: {missing}")
         return Choice(backend=ENGINE, why="the embedded engine, since there is no StarCraft II (SC2PATH)")
     try:
         require_pysc2()
