@@ -8,6 +8,8 @@ images grow by transposed convolutions. What modules share is computed once a st
 and its loss and all gradients are asserted equal to the model's, in double precision, before anything is timed. LSTM,
 RMC, RIMs and TTO have no loop over modules to compare with: their reference is the model's own cell, fed step by step.
 
+Both run under the allocator settings that `s2rm-train` applies: without them glibc maps large buffers anew every step.
+
 - step: forward, loss and backward of one batch, least CPU time of several (ms).
 - encoder, recurrence, decoder: the same, of that part alone, as shares of their sum.
 - x step, x recurrence: the plain reference's time over the model's.
@@ -32,6 +34,7 @@ from torch.profiler import ProfilerActivity, profile
 from s2rm_data.models import BallTargets, Batch, PolarTargets, WorldModel, build, names, polar_views
 from s2rm_data.models.codecs.conv import ConvDecoder, ConvEncoder
 from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap
+from s2rm_data.training.machine import tune_allocator
 
 # --- batches: B sequences, T steps, V views, Q queries -----------------------------------------------------------
 
@@ -388,6 +391,7 @@ def main() -> None:
     parser.add_argument("--model", choices=names())
     parser.add_argument("--task", choices=("bballs", "sc2"))
     arguments = parser.parse_args()
+    tune_allocator()
     torch.set_num_threads(arguments.threads)
     print(HEADER)
     for name in [arguments.model] if arguments.model else names():
