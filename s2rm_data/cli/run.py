@@ -26,6 +26,7 @@ Exit status:
 def run(command: click.Command, name: str) -> NoReturn:
     """Run a command as a program: never returns."""
     signal.signal(signal.SIGTERM, _interrupt)
+    output = sys.stdout
     try:
         status = command.main(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
@@ -41,7 +42,7 @@ def run(command: click.Command, name: str) -> NoReturn:
     except BrokenPipeError:
         _close_pipe()
     except SystemExit as leaving:
-        if isinstance(leaving.__context__, BrokenPipeError):  # click's own way with `| head`
+        if leaving.code == 1 and sys.stdout is not output:  # click wraps a pipe that was closed, as by `| head`
             _close_pipe()
         raise
     except OSError as error:

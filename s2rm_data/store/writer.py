@@ -35,6 +35,7 @@ class StoreWriter:
     def __init__(self, path: Path) -> None:
         self.root = path
         self._mutex = threading.Lock()
+        self._checked: list[SplitSpec] = []  # under the lock, what was found sound stays so
         check_place(path)
         make_folder(path)
         self._lock = lock_folder(path)
@@ -63,7 +64,9 @@ class StoreWriter:
     def check(self, specs: Iterable[SplitSpec]) -> None:
         """Refuse splits that are there with other settings or damaged, before any of them is touched."""
         for spec in specs:
-            check_split(self.root, self.manifest, spec)
+            if not any(spec is checked for checked in self._checked):
+                check_split(self.root, self.manifest, spec)
+                self._checked.append(spec)
 
     def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
         """The writer of a split; refuses one that is there with other settings, unless told to overwrite it.

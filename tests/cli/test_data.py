@@ -274,6 +274,15 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
+    process = start("info", str(made), cwd=made.parent)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()  # as `| head` does
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
 def test_shell_completion_is_offered(tmp_path: Path) -> None:
     environment = {**os.environ, "_S2RM_DATA_COMPLETE": "bash_source"}
     command = [str(Path(sys.executable).parent / "s2rm-data")]
