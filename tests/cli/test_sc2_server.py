@@ -53,7 +53,7 @@ def test_the_game_and_the_engine_write_the_same_content(game: Path, tmp_path: Pa
     assert f"--backend starcraft2: the game in {game}" in err
     status, err = run(*SMALL, "-o", "engine.zarr", cwd=tmp_path, SC2PATH=str(tmp_path / "none"))
     assert status == 0, err
-    assert "--backend engine: the embedded engine, since there is no StarCraft II" in err
+    assert "--backend engine: the embedded engine, although SC2PATH is set: no StarCraft II" in err
     stores = [Store(tmp_path / f"{name}.zarr")["sc2/3m/train"] for name in ("game", "engine")]
     assert stores[0].content_digest() == stores[1].content_digest()
 
