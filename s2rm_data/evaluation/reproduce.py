@@ -1,11 +1,11 @@
 """The reproduction as a plan of shipped commands: data, a search of the learning rate, training, evaluation.
 
-    plan = Plan(store=..., seeds={"s2gru": 3, ...})
+    plan = Plan(folder=Path("reproduction"))
     for stage in plan.stages(): ...
 
 Every model of a task gets the same steps, batches and windows, and the same search: each learning rate of the list
-once, for a third of the steps, with a seed that is not used again; the lowest validation loss wins. Seeds are 0, 1, 2;
-none is left out of the results, unless it diverged before its first validation. All work is in files, so that a plan
+once, for a quarter of the steps, with a seed that is not used again; the lowest validation loss wins. Seeds are 0, 1,
+2; none is left out of the results, unless it diverged before its first validation. All work is in files, so that a plan
 that was interrupted goes on where it stopped: s2rm-data and s2rm-train resume by themselves, and a job whose result is
 there is not started.
 """
@@ -22,7 +22,7 @@ from s2rm_data.errors import UsageError
 
 SEARCH_SEED = 100
 DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7
-SEARCH_PART = 3  # a search run has this part of the steps
+SEARCH_PART = 4  # a search run has this part of the steps
 
 BALL_MODELS = {"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1}  # model: seeds
 BATTLE_MODELS = {"s2gru": 1, "lstm": 1, "rmc": 1, "tto": 1}
@@ -53,8 +53,8 @@ class Size:
     battle_train: int = 300
     battle_val: int = 30
     battle_test: int = 40
-    ball_steps: int = 6000
-    battle_steps: int = 2000
+    ball_steps: int = 3000
+    battle_steps: int = 1000
     preset: str = "laptop"
 
 
@@ -75,7 +75,7 @@ class Plan:
     size: Size = field(default_factory=Size)
     tasks: tuple[str, ...] = ("bballs", "sc2")
     models: dict[str, dict[str, int]] = field(default_factory=lambda: {"bballs": BALL_MODELS, "sc2": BATTLE_MODELS})
-    rates: tuple[float, ...] = (5e-4, 1e-3, 2e-3)
+    rates: tuple[float, ...] = (1e-3, 3e-3)
     quick_evaluation: bool = False
 
     def __post_init__(self) -> None:
@@ -127,8 +127,9 @@ class Plan:
             self._training(
                 task, model, self._run_folder(task, model, seed), seed, self.steps(task), self.chosen_rate(task, model)
             )
+            for seed in range(max(self.models[task].values()))  # the first of every model, then the second: see sooner
             for model, seeds in self.models[task].items()
-            for seed in range(seeds)
+            if seed < seeds
         ]
 
     def chosen_rate(self, task: str, model: str) -> float:

@@ -24,18 +24,25 @@ def test_all_models_of_a_task_get_the_same_budget_and_the_same_search(tmp_path: 
         rates: dict[str, list[str]] = {}
         for job in plan.search_jobs(task):
             rates.setdefault(option(job, "--model"), []).append(option(job, "--lr"))
-        assert set(map(tuple, rates.values())) == {("0.0005", "0.001", "0.002")}
+        assert set(map(tuple, rates.values())) == {tuple(map(repr, plan.rates))}
     assert {option(job, "--model") for job in plan.training_jobs("bballs")} == set(BALL_MODELS)
 
 
 def test_the_rate_with_the_lowest_validation_loss_is_taken_and_its_seed_not_used_again(tmp_path: Path) -> None:
     plan = Plan(folder=tmp_path)
     for job in plan.search_jobs("sc2"):
-        finish(job, 1.0 if option(job, "--lr") != "0.001" else 0.5)
+        finish(job, 1.0 if option(job, "--lr") != "0.003" else 0.5)
         assert option(job, "--seed") == str(SEARCH_SEED)
     for job in plan.training_jobs("sc2"):
-        assert option(job, "--lr") == "0.001"
+        assert option(job, "--lr") == "0.003"
         assert option(job, "--seed") != str(SEARCH_SEED)
+
+
+def test_every_model_is_trained_once_before_any_is_trained_again(tmp_path: Path) -> None:
+    seeds = [int(option(job, "--seed")) for job in Plan(folder=tmp_path).training_jobs("bballs")]
+    assert seeds == sorted(seeds)
+    assert seeds.count(0) == len(BALL_MODELS)
+    assert seeds.count(2) == sum(n > 2 for n in BALL_MODELS.values())
 
 
 def test_a_rate_that_diverged_is_not_taken(tmp_path: Path) -> None:
