@@ -6,6 +6,7 @@ Legend: N images, C channels, H x W pixels (polar: H radial, W angular cells), d
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -36,9 +37,25 @@ class Conv(nn.Conv2d):
         return super().forward(pad_angle(x) if self.polar else x)
 
 
+class _PadAngle(torch.autograd.Function):
+    """Autograd would fill, copy and add three whole images for the three parts; here the gradient is one copy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return torch.cat([x[..., -1:], x, x[..., :1]], -1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        inner = gradient[..., 1:-1].clone(memory_format=torch.preserve_format)
+        inner[..., -1] += gradient[..., 0]
+        inner[..., 0] += gradient[..., -1]
+        return inner
+
+
 def pad_angle(x: Tensor) -> Tensor:
     """One angular cell from the other side at either end: (N, C, H, W) -> (N, C, H, W + 2)."""
-    return torch.cat([x[..., -1:], x, x[..., :1]], -1)
+    padded: Tensor = _PadAngle.apply(x)
+    return padded
 
 
 class PositionMap(nn.Module):

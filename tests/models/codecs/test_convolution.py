@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from s2rm_data.models import config_for
 from s2rm_data.models.codecs import build_decoder, build_encoder, convolution
-from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks
+from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks, pad_angle
 
 
 def test_polar_convolution_commutes_with_rotation_by_one_angular_cell():
@@ -23,6 +23,16 @@ def test_polar_convolution_does_not_wrap_along_the_radius():
     x[..., 0, :] = 1.0
     outer = conv(x)[..., -1, :]
     torch.testing.assert_close(outer, conv.bias.view(1, 1, 1).expand(1, 1, 8))
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5])
+def test_padding_along_the_angle_has_the_values_and_gradients_of_circular_padding(cells):
+    x = torch.randn(2, 3, 4, cells, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(2, 3, 4, cells + 2, dtype=torch.float64)
+    results = []
+    for padded in (pad_angle(x), F.pad(x, (1, 1, 0, 0), mode="circular")):
+        results.append((padded, torch.autograd.grad((padded * weight).sum(), x)[0]))
+    torch.testing.assert_close(*results)
 
 
 def test_plain_convolution_does_not_commute_with_rotation():
