@@ -74,31 +74,24 @@ def _runs(results: dict[str, Any]) -> str:
 
 
 def _verdict(sections: Sequence[Section]) -> str:
-    """For each model and kind of table, whether it beats the references."""
-    shown = [table for section in sections if not section.folded for table in section.tables]
-    items = [
-        (f"{row.label} on {table.name.partition('_')[0]}", table.title, row.note)
-        for table in shown
-        for row in table.rows
-        if row.kind == "model" and row.note
-    ]
-    if not items:
+    """For each model, in how many columns of the tables it beats the references, and where it does not."""
+    tables = [table for section in sections if not section.folded for table in section.tables]
+    rows: dict[str, list[tuple[Table, Row]]] = {}
+    for table in tables:
+        for row in table.rows:
+            if row.kind == "model" and row.note:
+                rows.setdefault(f"{row.label} on {table.name.partition('_')[0]}", []).append((table, row))
+    if not rows:
         return ""
-    labels = dict.fromkeys(label for label, _, _ in items)
-    parts = []
-    for label in labels:
-        own = [(title, note) for name, title, note in items if name == label]
-        lost = [(title, note) for title, note in own if note.startswith("does not beat")]
-        if not lost:
-            parts.append(f"<li class=won><b>{escape(label)}</b> beats every reference in every table.</li>")
-            continue
-        listed = "".join(f"<li>{escape(title)}: {escape(note)}</li>" for title, note in lost)
-        counted = "none" if len(lost) == len(own) else f"{len(own) - len(lost)}"
-        parts.append(
-            f"<li class=lost><b>{escape(label)}</b> beats every reference in {counted} of {len(own)} tables."
-            f"<details><summary>where it does not</summary><ul>{listed}</ul></details></li>"
-        )
-    return f"<h2>Do the models beat what needs no model?</h2><ul class=verdict>{''.join(parts)}</ul>"
+    items = []
+    for label, own in rows.items():
+        won, compared = (sum(counts) for counts in zip(*(table.ahead(row) for table, row in own), strict=True))
+        text = f"<b>{escape(label)}</b> beats every reference in {won} of {compared} columns"
+        lost = [f"<li>{escape(t.title)}: {escape(r.note)}</li>" for t, r in own if r.note.startswith("does not beat")]
+        if lost:
+            text += f"<details><summary>where it does not</summary><ul>{''.join(lost)}</ul></details>"
+        items.append(f"<li class={'lost' if lost else 'won'}>{text}</li>")
+    return f"<h2>Do the models beat what needs no model?</h2><ul class=verdict>{''.join(items)}</ul>"
 
 
 def _legend() -> str:

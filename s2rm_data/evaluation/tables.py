@@ -74,6 +74,17 @@ class Table:
         means = [mean for mean in found if mean is not None]
         return max(means) if len(means) > 1 else None
 
+    def ahead(self, row: Row) -> tuple[int, int]:
+        """In how many columns the row is above every reference, and in how many it was compared."""
+        won = compared = 0
+        for column, cell in enumerate(row.cells):
+            limits = [r.cells[column].mean for r in self.rows if r.kind == "reference"]
+            known = [limit for limit in limits if limit is not None]
+            if cell.mean is not None and known:
+                compared += 1
+                won += cell.mean > max(known)
+        return won, compared
+
     def to_csv(self) -> str:
         """One line a cell."""
         text = io.StringIO()

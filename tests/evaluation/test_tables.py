@@ -55,6 +55,7 @@ def test_a_model_that_does_not_beat_a_reference_is_shown_as_such() -> None:
     assert rows["LSTM"].cells[1].values == (0.5, 0.6)
     assert "always off (at 1)" in rows["LSTM"].note
     assert "always off (everywhere)" in rows["S2GRU"].note
+    assert (table.ahead(rows["LSTM"]), table.ahead(rows["S2GRU"])) == ((1, 2), (0, 2))
     assert table.best(1) == pytest.approx(0.55)
     assert [row.label for row in table.rows][:2] == ["S2GRU", "LSTM"]  # the paper's order
     assert table.in_distribution == ("3",)
@@ -107,4 +108,7 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(tmp_path: Path
     for outside in ("http://", "https://", "<script", 'src="/', "url("):
         assert outside not in text
     assert "does not beat" in text and "±" in text
+    won = sum(table.ahead(row)[0] for table in section.tables for row in table.rows if row.kind == "model")
+    compared = sum(table.ahead(row)[1] for table in section.tables for row in table.rows if row.kind == "model")
+    assert f"in {won} of {compared} columns" in text
     json.dumps(made)
