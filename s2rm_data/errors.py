@@ -21,6 +21,13 @@ class UsageError(S2RMError):
     exit_status = 2
 
 
+class UnknownNameError(UsageError, KeyError):
+    """A name that is not in a store or group; a KeyError too, for code that asks by trying."""
+
+    def __str__(self) -> str:  # not KeyError's, which quotes the message
+        return Exception.__str__(self)
+
+
 class DamagedStoreError(S2RMError):
     """Stored bytes that are missing or not those that were committed; the message names the object."""
 

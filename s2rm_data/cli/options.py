@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,6 +82,22 @@ def generation_options(command: F) -> F:
         click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output."),
     ]  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    """For `shell_complete`: the names that go on as typed, also the last of a list such as 3s5z,2s3z."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names() if name.startswith(last)]
+
+    return complete
+
+
+def named_option(name: str, names: Sequence[str], default: str) -> Callable[[F], F]:
+    """One of `names`, which the shell completes; what a wrong one gets is left to the command, which knows more."""
+    listed = f"{', '.join(names[:-1])} or {names[-1]}.  [default: {default}]"
+    return click.option(name, default=None, shell_complete=completing(lambda: names), help=listed)
 
 
 def count_option(name: str, default: int | None, text: str) -> Callable[[F], F]:

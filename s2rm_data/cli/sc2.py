@@ -8,15 +8,32 @@ from typing import Any
 import click
 
 from s2rm_data.cli.generation import Run, run_generation
-from s2rm_data.cli.options import count_option, generation_options
+from s2rm_data.cli.options import completing, count_option, generation_options
 from s2rm_data.cli.run import EXIT_STATUSES
 
 SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of images
 GAME_SHARD_EPISODES = 16  # an episode of the real game takes seconds: commit often
 
 
+def _scenarios() -> list[str]:
+    from s2rm_data.generators.sc2.scenarios import names
+
+    return names()
+
+
+def _policies() -> list[str]:
+    from s2rm_data.generators.sc2.policies import POLICIES
+
+    return POLICIES.names()
+
+
 @click.command(epilog=EXIT_STATUSES)
-@click.option("--scenario", multiple=True, help="Scenario to play, such as 3s5z; may be repeated or a list: 3s5z,2s3z.")
+@click.option(
+    "--scenario",
+    multiple=True,
+    shell_complete=completing(_scenarios),
+    help="Scenario to play, such as 3s5z; may be repeated or a list: 3s5z,2s3z.",
+)
 @click.option(
     "--preset",
     type=click.Choice(["paper"]),
@@ -28,7 +45,13 @@ GAME_SHARD_EPISODES = 16  # an episode of the real game takes seconds: commit of
 @count_option("--val", None, "Validation episodes a scenario.  [default: 300]")
 @count_option("--test", None, "Test episodes a scenario.  [default: 0; 1000 for the test scenarios of --preset paper]")
 @click.option("--steps", type=int, default=100, show_default=True, help="Steps of an episode that are kept.")
-@click.option("--policy", default="mixed", show_default=True, help="Who plays the agents; see --list.")
+@click.option(
+    "--policy",
+    default="mixed",
+    show_default=True,
+    shell_complete=completing(_policies),
+    help="Who plays the agents; see --list.",
+)
 @click.option("--epsilon", type=float, default=None, help="Share of random actions.  [default: the policy's own]")
 @click.option("--radial", type=int, default=None, help="Radial cells of a polar image.")
 @click.option("--angular", type=int, default=None, help="Angular cells of a polar image.")
@@ -102,12 +125,12 @@ def _choose_backend(asked: str, *, quiet: bool) -> str:
 
 def _print_list() -> None:
     from s2rm_data.generators.sc2.policies import POLICIES
-    from s2rm_data.generators.sc2.scenarios import names, parse
+    from s2rm_data.generators.sc2.scenarios import parse
 
     click.echo("Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides)")
-    for name in names():
+    for name in _scenarios():
         entry = parse(name)
         click.echo(f"  {name:<18} {entry.agent_count:>2} against {entry.enemy_count:>2}")
     click.echo("\nPolicies")
-    for name in POLICIES.names():
+    for name in _policies():
         click.echo(f"  {name:<18} {POLICIES.load(name).description}")

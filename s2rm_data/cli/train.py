@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
+from s2rm_data.cli.options import named_option
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.errors import UsageError
 
@@ -22,9 +23,9 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--store", type=click.Path(path_type=Path), default=None, help="Store with the data, made by s2rm-data.")
-@click.option("--task", default=None, help="bballs or sc2.  [default: bballs if the store has it]")
-@click.option("--model", default=None, help="s2gru, s2rmc, lstm, rmc, rims or tto.  [default: s2gru]")
-@click.option("--preset", default=None, help="paper, laptop or smoke.  [default: paper with a GPU, laptop without]")
+@named_option("--task", ("bballs", "sc2"), "bballs if the store has it")
+@named_option("--model", ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"), "s2gru")
+@named_option("--preset", ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
 @click.option("--seed", type=int, default=None, help="Seed of weights and batches.  [default: 0]")
 @click.option("--device", default=None, help="cpu, cuda or cuda:1.  [default: a GPU if there is one]")
 @click.option("--epochs", type=int, default=None, help="Budget in passes over the training sequences.")

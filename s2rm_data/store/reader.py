@@ -24,7 +24,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import DamagedStoreError, UsageError, did_you_mean
+from s2rm_data.errors import DamagedStoreError, UnknownNameError, UsageError, did_you_mean
 from s2rm_data.store.codec import ABSENT, decode_chunk, index_nbytes, parse_index
 from s2rm_data.store.layout import META, ArrayLayout, is_foreign, parents
 from s2rm_data.store.manifest import Manifest, read_document, read_object
@@ -161,7 +161,7 @@ class Group:
         """An array by name, or all arrays of one sequence by its number."""
         if isinstance(key, str):
             if key not in self.arrays:
-                raise UsageError(
+                raise UnknownNameError(
                     f"{self.path} has no array {key!r}{did_you_mean(key, self.arrays)}; it has {', '.join(self.arrays)}"
                 )
             return self.arrays[key]
@@ -224,7 +224,8 @@ class Store:
             )
         if group not in self.manifest.groups:
             listed = ", ".join(self.groups) or "nothing yet"
-            raise UsageError(f"{self.path} has no group {group!r}{did_you_mean(group, self.groups)}; it has {listed}")
+            nearest = did_you_mean(group, self.groups)
+            raise UnknownNameError(f"{self.path} has no group {group!r}{nearest}; it has {listed}")
         return Group(self, group)
 
     def __repr__(self) -> str:

@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from program import run, start
 from toy import tree
 
+from s2rm_data.cli.data import data
 from s2rm_data.store import Store, StoreWriter
 
 SMALL = ["bballs", "--balls", "1,3", "--train", "30", "--val", "4", "--test", "6", "--frames", "12"]
@@ -288,3 +290,17 @@ def test_shell_completion_is_offered(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).parent / "s2rm-data")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert "complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words, last, found",
+    [
+        ("sc2 --scenario", "3s5z,2s", {"3s5z,2s3z", "3s5z,2s5z"}),
+        ("sc2 --scenario", "MMM", {"MMM", "MMM2"}),
+        ("sc2 --policy", "k", {"kite"}),
+    ],
+)
+def test_the_shell_completes_names(words: str, last: str, found: set[str]) -> None:
+    completion = ShellComplete(data, {}, "s2rm-data", "_S2RM_DATA_COMPLETE")
+    assert {item.value for item in completion.get_completions(words.split(), last)} >= found
+    assert all(item.value.startswith(last) for item in completion.get_completions(words.split(), last))

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from small_stores import make_small_store
 
 from s2rm_data.cli.train import train
 from s2rm_data.errors import ConflictError, S2RMError, UsageError
+from s2rm_data.models import names
+from s2rm_data.training.presets import PRESETS
 
 TINY = ["--preset", "smoke", "--steps", "2", "--set", "width=2", "--set", "threads=1", "--set", "held_out_sequences=2"]
 
@@ -80,6 +83,9 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
     for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"):
         assert name in result.stdout
     assert len(json.loads(typed("--list-models", "--json").stdout)) == 12
+    completed = {p.name: p.shell_complete(click.Context(train), "") for p in train.params}
+    assert sorted(item.value for item in completed["model"]) == sorted(names())
+    assert [item.value for item in completed["preset"]] == list(PRESETS)
 
 
 @pytest.mark.parametrize(

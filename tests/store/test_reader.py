@@ -50,7 +50,7 @@ def test_an_index_out_of_range_or_of_another_kind_is_an_error(toy_store: Path, k
 
 
 def test_an_unknown_group_or_array_gets_a_suggestion(toy_store: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'toy/train'"):
+    with pytest.raises(KeyError, match="did you mean 'toy/train'"):
         Store(toy_store)["toy/trian"]
     with pytest.raises(UsageError, match="did you mean 'position'"):
         Store(toy_store)["toy/train"]["positions"]

@@ -23,25 +23,11 @@ from numpy.typing import NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import engine as kernel
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES
 from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES, UnitType
 from s2rm_data.seeding import sequence_seeds
 
-OUTCOMES = {
-    kernel.RUNNING: "running",
-    kernel.WIN: "win",
-    kernel.LOSS: "loss",
-    kernel.DRAW: "draw",
-    kernel.LIMIT: "limit",
-}
-ORDERS = {
-    kernel.IDLE: "idle",
-    kernel.MOVE: "move",
-    kernel.ATTACK_UNIT: "attack",
-    kernel.HEAL_UNIT: "heal",
-    kernel.ATTACK_MOVE: "attack_move",
-    kernel.HUNT: "hunt",
-}
 _ACTION_NAMES = ("no-op", "stop", "move north", "move south", "move east", "move west")
 
 
@@ -71,17 +57,21 @@ class Battle:
 
     def __init__(self, scenario: str = "3s5z", seed: int = 0, *, mirror: bool = False, jitter: bool = True) -> None:
         self.scenario = scenarios.parse(scenario)
-        self.seed = seed
+        self.seed = _whole(seed, "seed")
         self._mirror, self._jitter = mirror, jitter
         self.episode = 0
         self.reset(0)
 
     def reset(self, episode: int | None = None) -> Snapshot:
         """Start the next episode, or the one named."""
-        self.episode = self.episode + 1 if episode is None else episode
+        self.episode = self.episode + 1 if episode is None else _whole(episode, "episode")
         seeds = sequence_seeds(self.seed, f"sc2/{self.scenario.name}/battle", self.episode, self.episode + 1)
         self.engine = kernel.Engine(self.scenario, seeds, mirror=self._mirror, jitter=self._jitter)
         return self.snapshot
+
+    def __repr__(self) -> str:
+        which = f"{self.scenario.name}, seed {self.seed}, episode {self.episode}"
+        return f"<Battle {which}, step {self.steps}: {self.outcome}>"
 
     def step(self, actions: Sequence[int]) -> float:
         """Play half a second with one action for each agent; returns SMAC's reward."""
@@ -165,3 +155,9 @@ class Battle:
     @property
     def steps(self) -> int:
         return int(self.engine.step_count[0])
+
+
+def _whole(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise UsageError(f"{name} is {value!r}; it has to be a whole number from 0 on")
+    return int(value)

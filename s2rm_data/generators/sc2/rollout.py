@@ -83,10 +83,10 @@ def rollout(
     team = Team(policy, epsilon=epsilon, seeds=seeds, agents=snapshot.agents, starts=starts(scenario))
     running = np.ones(len(seeds), dtype=np.bool_)
     length = np.zeros(len(seeds), dtype=np.int16)
-    record = _blank_record(snapshot, battles.available().shape[2], steps)
+    record = blank_record(snapshot, battles.available().shape[2], steps)
     for step in range(steps):
         available = battles.available()
-        _record_sight(record, step, snapshot, available, battles.orders())
+        record_sight(record, step, snapshot, available, battles.orders())
         actions = team.act(snapshot, available, step=step, running=running)
         record["action"][:, step] = actions
         battles.step(actions)
@@ -96,13 +96,13 @@ def rollout(
         snapshot = battles.snapshot()
         if not running.any():
             break
-    _record_agent_orders(record, snapshot.unit_type)
+    record_agent_orders(record, snapshot.unit_type)
     record |= {"length": length, "outcome": battles.outcome.astype(np.uint8), "policy": team.policy, "seed": seeds}
-    _blank_after_end(record)
+    blank_after_end(record)
     return record
 
 
-def _blank_record(snapshot: Snapshot, actions: int, steps: int) -> Record:
+def blank_record(snapshot: Snapshot, actions: int, steps: int) -> Record:
     B, U = snapshot.health.shape
     N, T = snapshot.agents, steps
     per_unit = {name: np.zeros((B, T, U), np.float32) for name in _STATS}
@@ -127,7 +127,7 @@ _STATS = {
 }
 
 
-def _record_sight(
+def record_sight(
     record: Record,
     step: int,
     snapshot: Snapshot,
@@ -142,7 +142,7 @@ def _record_sight(
     record["available"][:, step] = available
 
 
-def _record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
+def record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
     """What agents do in step t is their action t, not the order they were still under when they chose it."""
     action = record["action"].astype(np.int64)
     N = action.shape[2]
@@ -154,7 +154,7 @@ def _record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
     record["unit_goal"][:, :, :N] = 0
 
 
-def _blank_after_end(record: Record) -> None:
+def blank_after_end(record: Record) -> None:
     """Blanks what lies after the end and what belongs to the dead; adds the masks and the agents' own arrays."""
     T, N = record["action"].shape[1:]
     played = np.arange(T) < record["length"][:, None]

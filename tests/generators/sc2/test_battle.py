@@ -69,6 +69,20 @@ def test_an_order_that_is_not_available_is_an_error_that_says_what_is(actions: l
     assert battle.steps == 0
 
 
+@pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
+def test_seeds_and_episodes_are_whole_numbers(value: object) -> None:
+    with pytest.raises(UsageError, match="seed is"):
+        Battle("3m", seed=value)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="episode is"):
+        Battle("3m").reset(value)  # type: ignore[arg-type]
+
+
+def test_a_battle_says_what_it_is() -> None:
+    battle = Battle("3m", seed=np.int64(4))  # type: ignore[arg-type]
+    battle.step([1, 1, 1])
+    assert repr(battle) == "<Battle 3m, seed 4, episode 0, step 1: running>"
+
+
 def test_a_battle_that_is_over_takes_no_more_orders() -> None:
     battle = Battle("1z_vs_9z")
     while not battle.done:

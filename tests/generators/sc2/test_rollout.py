@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2 import engine
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, MOVE, Orders
 from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.rollout import OUTCOMES, Battles, Record, rollout
+from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES, Battles, Record, rollout
 from s2rm_data.generators.sc2.scenarios import parse
 from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
 from s2rm_data.generators.sc2.source import play
@@ -18,6 +19,14 @@ from s2rm_data.generators.sc2.units import NUMBER_OF
 from s2rm_data.seeding import sequence_seeds
 
 SCRIPTED = ["smac", "smac_restricted", "focus", "kite"]
+
+
+def test_the_names_stand_at_the_engine_s_numbers() -> None:
+    for name, number in zip(OUTCOMES, ("RUNNING", "WIN", "LOSS", "DRAW", "LIMIT"), strict=True):
+        assert OUTCOMES.index(name) == getattr(engine, number)
+    orders = ("IDLE", "MOVE", "ATTACK_UNIT", "HEAL_UNIT", "ATTACK_MOVE", "HUNT")
+    for name, number in zip(ORDERS, orders, strict=True):
+        assert ORDERS.index(name) == getattr(engine, number)
 
 
 @cache

@@ -25,7 +25,7 @@ class LiveEpisode:
         self._env, self._scenario, self._steps = env, scenario, steps
         self._slots = _slots(env, scenario)
         self._snapshot = self._look()
-        self._record = rollout._blank_record(self._snapshot, env.n_actions, steps)
+        self._record = rollout.blank_record(self._snapshot, env.n_actions, steps)
         self.length = 0
 
     def _units(self) -> list[Any]:
@@ -40,7 +40,7 @@ class LiveEpisode:
         if self.length < self._steps:
             orders = orders_of(self._units(), self._slots, self._scenario, self._scenario.order_segment[0])
             mask = np.array(self._env.get_avail_actions(), dtype=np.bool_)[None]
-            rollout._record_sight(self._record, self.length, self._snapshot, mask, orders)
+            rollout.record_sight(self._record, self.length, self._snapshot, mask, orders)
 
     def after_step(self, actions: Sequence[int], reward: float) -> None:
         self._snapshot = self._look()
@@ -58,8 +58,8 @@ class LiveEpisode:
             "policy": np.zeros(1, dtype=np.uint8),
             "seed": np.array([seed], dtype=np.uint64),
         }
-        rollout._record_agent_orders(self._record, self._slots.unit_type)
-        rollout._blank_after_end(self._record)
+        rollout.record_agent_orders(self._record, self._slots.unit_type)
+        rollout.blank_after_end(self._record)
         return self._record
 
 

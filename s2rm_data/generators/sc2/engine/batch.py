@@ -16,7 +16,6 @@ from s2rm_data.generators.sc2.engine.chance import DOMAIN, JITTERS, NEXT_DRAW, S
 from s2rm_data.generators.sc2.engine.step import (
     COUNTERS,
     KILL_REWARD,
-    LOOPS,
     OUTCOME,
     QUEUED,
     STEPS,
@@ -202,10 +201,6 @@ class Engine:
     @property
     def step_count(self) -> NDArray[np.int64]:
         return self.counters[:, STEPS]
-
-    @property
-    def loop_count(self) -> NDArray[np.int64]:
-        return self.counters[:, LOOPS]
 
     @property
     def facing(self) -> NDArray[np.float32]:
