@@ -31,7 +31,10 @@ def make_run(folder: Path, model: str, task: str, *, seed: int = 0, store: Path 
     folder.mkdir(parents=True)
     groups = ["bballs/train", "bballs/val"] if task == "bballs" else ["sc2/2s3z/train", "sc2/2s3z/val"]
     config = {"model": model, "task": task, "seed": seed, "preset": "smoke", "steps": 20, "batch_size": 4, **fields}
-    document = {"config": config, "store": {"path": str(store or ""), "groups": {path: {} for path in groups}}}
+    document = {
+        "config": config,
+        "store": {"path": str(store or ""), "groups": {path: {"balls": 3} for path in groups}},
+    }
     (folder / "config.json").write_text(json.dumps(document))
     save_model(tiny_model(model, task, seed), folder / "best.safetensors")
     return folder

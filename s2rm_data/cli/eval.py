@@ -126,14 +126,10 @@ def _config(options: dict[str, Any]) -> Any:
 def _set_up(device: str | None, threads: int | None) -> torch.device:
     import torch
 
+    from s2rm_data.models.device import choose_device
+
     torch.set_num_threads(threads or available_cores())
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise UsageError(f"no device {device!r}; the choices are cpu, cuda and cuda:0, cuda:1, ...") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"--device {device} was asked for, but no GPU is there; leave --device out")
-    return chosen
+    return choose_device(device)
 
 
 def _open_store(runs: list[Run], given: Path | None) -> Store:

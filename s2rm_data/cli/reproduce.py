@@ -43,7 +43,7 @@ def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, on
         _say(f"data: {job.name}")
         _run(job, out)
     seconds = _estimate(plan, side_by_side)
-    _say(f"about {_duration(seconds)} left, {side_by_side} trainings at once; stop it whenever you like")
+    _say(f"about {_duration(seconds)} of training left, {side_by_side} at once, and some minutes of evaluation")
     if only_plan:
         for title, stage in plan.stages():
             for job in stage:
@@ -89,7 +89,8 @@ def _run(job: Job, folder: Path) -> Job:
     if job.program == "data":
         command = [sys.executable, "-m", "s2rm_data", *job.arguments]
     with (folder / "reproduce.log").open("a") as log:
-        child = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, text=True)
+        # A session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
+        child = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, text=True, start_new_session=True)
         _RUNNING.add(child)
         _, said = child.communicate()
         _RUNNING.discard(child)
@@ -102,17 +103,17 @@ def _run(job: Job, folder: Path) -> Job:
 
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
-    """Seconds of training that are left, from a few timed steps of every model."""
+    """Seconds of training that are left, validations included, from a few timed steps of every model."""
     total = 0.0
     for task in plan.tasks:
         searches = plan.search_jobs(task) if len(plan.rates) > 1 else []
         left = [job for job in (*searches, *plan.training_jobs(task)) if not job.done and not _diverged(job)]
         for model in dict.fromkeys(_model_of(job) for job in left):
             own = [job for job in left if _model_of(job) == model]
-            seconds = _seconds_per_step(own[0])
             steps = sum(job.steps for job in own)
-            _say(f"{task} {model}: {len(own)} runs, {steps:,} steps of {seconds:.2f} s: {_duration(seconds * steps)}")
-            total += seconds * steps
+            seconds = steps * _seconds_per_step(own[0])
+            _say(f"{task} {model}: {len(own)} runs, {steps:,} steps: {_duration(seconds)}")
+            total += seconds
     return total / side_by_side
 
 
@@ -127,7 +128,8 @@ def _seconds_per_step(job: Job) -> float:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise S2RMError(f"cannot time {job.name}: {done.stderr.strip()[-500:]}")
-    return float(json.loads(done.stdout)["seconds_per_step"])
+    found = json.loads(done.stdout)
+    return float(found["seconds"]) / int(found["steps"])
 
 
 def _duration(seconds: float) -> str:

@@ -105,7 +105,8 @@ def train_run(wishes: Wishes, options: dict[str, Any]) -> None:
         config, runs = settle(store, wishes, session.listener.say), options["runs"] or 1
     out = out or default_folder(config, runs)
     if options["dry_run"]:
-        show_estimate(config, store, runs, as_json=options["as_json"])
+        if session.processes.is_first:
+            show_estimate(config, store, runs, as_json=options["as_json"])
         return
     order = Order(out=out, runs=runs, resume=options["resume"], overwrite=options["overwrite"], given=wishes.given)
     try:

@@ -10,6 +10,7 @@ report.html             all of it on one page that needs nothing else
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,9 +79,12 @@ class _Writer:
             run.name: run.label if shared.count((run.task, run.label)) == 1 else f"{run.label}, seed {run.seed}"
             for run in made.runs
         }
+        first = {entry: run.name for entry, run in zip(reversed(shared), reversed(made.runs), strict=True)}
+        self.drawn = {name: self.titles[name] for name in first.values()}  # in pictures: one seed of each model
 
     def write(self) -> Written:
-        (self.folder / "tables").mkdir(exist_ok=True)
+        self._clear()
+        (self.folder / "tables").mkdir()
         sections = []
         if "bballs" in self.results:
             sections += self._balls()
@@ -91,6 +95,13 @@ class _Writer:
         report.write_text(page(self.results, sections), "utf-8")
         self._json()
         return Written(report=report, files=[report, self.folder / "results.json", *self.files])
+
+    def _clear(self) -> None:
+        """Remove an earlier evaluation, what says that it is complete first: results of two are never mixed."""
+        for name in ("results.json", "report.html"):
+            (self.folder / name).unlink(missing_ok=True)
+        for name in ("tables", "figures", "rollouts"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _json(self) -> None:
         """Last, under its own name only when whole: its existence means that the evaluation is complete."""
@@ -137,9 +148,9 @@ class _Writer:
         return [section, views, *self._rollouts()]
 
     def _training_balls(self) -> int | None:
-        if "bballs/train" not in self.store:
-            return None
-        return int(self.store["bballs/train"].settings["config"]["balls"])
+        """If it is the same for all runs."""
+        found = {run.balls for run in self.made.runs if run.task == "bballs"}
+        return found.pop() if len(found) == 1 else None
 
     def _rollouts(self) -> list[Section]:
         rolled = self.made.rollouts
@@ -172,9 +183,9 @@ class _Writer:
         for split, found in rolled.items():
             number = self.results["bballs"]["balls"][split]
             heading = f"{number} ball{'s' * (number > 1)}, sequence 0 of {split}"
-            section.add_figure(self._figure(f"bballs_rollout_{split}", draw_strip, found, self.titles, heading))
+            section.add_figure(self._figure(f"bballs_rollout_{split}", draw_strip, found, self.drawn, heading))
             path = self.folder / "rollouts" / f"{split}.gif"
-            save_gif(rollout_animation(found, self.titles), path, GIF_MILLISECONDS)
+            save_gif(rollout_animation(found, self.drawn), path, GIF_MILLISECONDS)
             self.files.append(path)
             section.add_figure(path, f"{heading}, every step")
         section.tables = [self._table(table) for table in tables.rollout_tables(self.results)]
@@ -183,7 +194,7 @@ class _Writer:
 
     def _battles(self) -> list[Section]:
         robust = [self._table(table) for table in tables.robustness_tables(self.results)]
-        unseen = [self._table(table) for table in tables.unseen_tables(self.results)]
+        tested = [self._table(table) for table in tables.unseen_tables(self.results)]
         section = Section(
             title="StarCraft II: fewer active agents",
             text="After the paper's figure sc2_robustness and tables sc2_fmf1 to sc2_loss: each agent supplies its "
@@ -203,11 +214,11 @@ class _Writer:
         )
         section.tables = robust
         other = Section(
-            title="StarCraft II: unseen scenarios",
+            title="StarCraft II: test scenarios",
             text="After the paper's table sc2_1s2z. UT-F1 is the mean over the classes that occur; the paper does not "
             "say whether it counts the class `nothing there`, so it is given with and without. LL of a reference is at "
             "the best confidence it could have.",
-            tables=unseen,
+            tables=tested,
         )
         images = Section(
             title="StarCraft II: predicted images",
@@ -216,7 +227,7 @@ class _Writer:
         )
         for path, example in self.made.examples.items():
             name = f"sc2_example_{path.split('/')[1]}"
-            images.add_figure(self._figure(name, draw_polar_example, example, self.titles))
+            images.add_figure(self._figure(name, draw_polar_example, example, self.drawn))
         return [section, other, images]
 
     def _enclaves(self) -> list[Section]:

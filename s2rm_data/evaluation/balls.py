@@ -10,7 +10,6 @@ there: without that, F1 rewards remembering a constant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -18,9 +17,9 @@ from torch import Tensor
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Encoded, Piece, pieces
 from s2rm_data.loading import BallSource
-from s2rm_data.loading.crops import REACH, cut_pixels
-from s2rm_data.metrics import BinaryCounts, last_seen_canvas, seen_pixels
-from s2rm_data.models import BallPrediction, BallTargets, Batch
+from s2rm_data.loading.crops import REACH, crops_of_one, cut_pixels
+from s2rm_data.metrics import BallCounts, last_seen_canvas, seen_pixels
+from s2rm_data.models import BallPrediction, BallTargets
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 
@@ -30,25 +29,7 @@ REFERENCES = {
     "last_seen": "last seen canvas",
     "copy_previous": "copy of the whole previous frame",
 }
-METRICS = ("f1", "balanced_accuracy", "f1_moving", "balanced_accuracy_moving")
 Scores = dict[str, float]
-
-
-class BallCounts(NamedTuple):
-    all: BinaryCounts
-    moving: BinaryCounts
-
-    @classmethod
-    def of(cls, predicted: Tensor, true: Tensor, moving: Tensor) -> Self:
-        """predicted, true, moving: 0/1 or bool, of one shape."""
-        return cls(BinaryCounts.of(predicted, true), BinaryCounts.of(predicted, true, moving))
-
-    def plus(self, other: BallCounts) -> Self:
-        return type(self)(self.all.plus(other.all), self.moving.plus(other.moving))
-
-    def scores(self) -> Scores:
-        values = (self.all.f1, self.all.balanced_accuracy, self.moving.f1, self.moving.balanced_accuracy)
-        return dict(zip(METRICS, values, strict=True))
 
 
 class BallTally:
@@ -92,41 +73,35 @@ def one_step(
 
 def _count_run(piece: Piece, run: Run, fractions: Sequence[float], tally: BallTally, progress: Progress) -> None:
     encoded = Encoded(run.model, piece.batch)
-    true, moving = _truth(piece)
+    true, fixed = _truth(piece)
     for fraction in fractions:
         prediction = encoded.predict(piece.dropped(fraction))
         assert isinstance(prediction, BallPrediction)
-        tally.add(fraction, run.name, BallCounts.of(prediction.crop.squeeze(-3) > 0, true, moving))
+        tally.add(fraction, run.name, BallCounts.of(prediction.crop.squeeze(-3) > 0, true, fixed))
         progress.advance(len(piece.requests))
 
 
 def _truth(piece: Piece) -> tuple[Tensor, Tensor]:
-    """Target crops (B, T, Q, 11, 11) as bool, and where they are not of the fixed ball."""
+    """Target crops (B, T, Q, 11, 11) as bool, and where in them the fixed ball is."""
     assert isinstance(piece.source, BallSource)
     assert isinstance(piece.batch.targets, BallTargets)
-    return piece.batch.targets.crop.squeeze(-3).bool(), ~crops_of_one(piece.source.fixed_ball(), piece.batch)
-
-
-def crops_of_one(picture: Tensor, batch: Batch) -> Tensor:
-    """One picture (S, S) at the batch's queries: (B, T, Q, 11, 11)."""
-    position = batch.query_position
-    return cut_pixels(picture.expand(*position.shape[:2], -1, -1), position)
+    fixed = crops_of_one(piece.source.fixed_ball(), piece.batch.query_position)
+    return piece.batch.targets.crop.squeeze(-3).bool(), fixed
 
 
 def _count_references(piece: Piece, fractions: Sequence[float], tally: BallTally) -> None:
     source = piece.source
     assert isinstance(source, BallSource)
-    true, moving = _truth(piece)
+    true, fixed = _truth(piece)
     frames = source.whole_frames(piece.request)[:, :-1].bool()
-    fixed = crops_of_one(source.fixed_ball(), piece.batch)
     same = {  # whatever the views
-        "always_off": BallCounts.of(torch.zeros_like(true), true, moving),
-        "centre_only": BallCounts.of(fixed, true, moving),
-        "copy_previous": BallCounts.of(cut_pixels(frames, piece.batch.query_position), true, moving),
+        "always_off": BallCounts.of(torch.zeros_like(true), true, fixed),
+        "centre_only": BallCounts.of(fixed, true, fixed),
+        "copy_previous": BallCounts.of(cut_pixels(frames, piece.batch.query_position), true, fixed),
     }
     for fraction in fractions:
         batch = piece.dropped(fraction)
         seen = seen_pixels(batch.view_position, batch.view_mask, source.size, REACH)
         canvas = cut_pixels(last_seen_canvas(frames, seen), batch.query_position)
-        for name, counts in (*same.items(), ("last_seen", BallCounts.of(canvas, true, moving))):
+        for name, counts in (*same.items(), ("last_seen", BallCounts.of(canvas, true, fixed))):
             tally.add(fraction, name, counts)

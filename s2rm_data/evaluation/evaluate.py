@@ -19,7 +19,7 @@ import s2rm_data
 from s2rm_data.errors import UsageError
 from s2rm_data.evaluation import balls, battles
 from s2rm_data.evaluation.enclaves import enclave_maps, enclave_scores
-from s2rm_data.evaluation.examples import PolarExample, polar_example
+from s2rm_data.evaluation.examples import Choice, PolarExample, polar_example, why_not
 from s2rm_data.evaluation.rollouts import RollOuts, roll_outs, spans
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.loading import groups_of
@@ -78,12 +78,15 @@ def evaluate(
     progress = progress or Progress()
     tasks = {task: [run for run in runs if run.task == task] for task in dict.fromkeys(run.task for run in runs)}
     plans = {task: _plan(store, task, chosen) for task, chosen in tasks.items()}
+    drawn = _to_draw(plans["sc2"], config, device) if "sc2" in tasks else []
     progress.start(sum(_work(plan, len(tasks[task]), config) for task, plan in plans.items()), 0)
     made = Evaluation(results=_heading(runs, store, config), runs=runs)
     if "bballs" in tasks:
         _evaluate_balls(made, plans["bballs"], tasks["bballs"], config, device, progress)
     if "sc2" in tasks:
         _evaluate_battles(made, plans["sc2"], tasks["sc2"], config, device, progress)
+        for group in drawn:
+            made.examples[group.path] = polar_example(group, tasks["sc2"], _choice(config), device=device)
     made.enclaves = enclave_maps(runs)
     made.results["enclaves"] = {name: enclave_scores(maps) for name, maps in made.enclaves.items()}
     return made
@@ -103,16 +106,15 @@ def _plan(store: Store, task: str, runs: Sequence[Run]) -> dict[str, list[Group]
     """The groups an evaluation needs, checked against the models. Balls: `test`; battles: `val` and `test`."""
     if task == "bballs":
         numbered = {path: re.fullmatch(r"bballs/test_(\d+)", path) for path in store.groups}
-        tests = sorted((int(match[1]), path) for path, match in numbered.items() if match)
-        if not tests:
+        found_tests = sorted((int(match[1]), path) for path, match in numbered.items() if match)
+        if not found_tests:
             groups_of(store, task, "test_3")  # says what is missing and how to make it
-        plan = {"test": [store[path] for _, path in tests]}
+        plan = {"test": [store[path] for _, path in found_tests]}
     else:
-        trained = {path for run in runs for path in run.groups if path.endswith("/val")}
         found = groups_of(store, task, "val")
-        known = [path for path in found if path in trained] or found
-        unseen = [path for path in store.groups if path.startswith("sc2/") and path.endswith("/test")]
-        plan = {"val": [store[path] for path in known], "test": [store[path] for path in unseen]}
+        known = [path for path in found if all(path in run.groups for run in runs)] or found
+        tests = [path for path in store.groups if path.startswith("sc2/") and path.endswith("/test")]
+        plan = {"val": [store[path] for path in known], "test": [store[path] for path in tests]}
     for run in runs:
         for group in (group for groups in plan.values() for group in groups):
             _check_shape(run, group)
@@ -132,6 +134,19 @@ def _check_shape(run: Run, group: Group) -> None:
             f"{run.path} was trained on {what} {expected}, but {group.path} has {found}; evaluate it on a store made "
             "with the same options"
         )
+
+
+def _choice(config: EvalConfig) -> Choice:
+    return Choice(episode=config.episode, agent=config.agent, step=config.step)
+
+
+def _to_draw(plan: dict[str, list[Group]], config: EvalConfig, device: torch.device) -> list[Group]:
+    """Of the groups whose images are drawn those that have what was chosen; an error if none has."""
+    candidates = [*plan["val"][:1], *plan["test"]]
+    missing = [why_not(group, _choice(config), device) for group in candidates]
+    if all(missing):
+        raise UsageError("; ".join(dict.fromkeys(missing)))
+    return [group for group, reason in zip(candidates, missing, strict=True) if not reason]
 
 
 def _work(plan: dict[str, list[Group]], runs: int, config: EvalConfig) -> int:
@@ -204,10 +219,6 @@ def _evaluate_battles(
         section["unseen"][scenario] = battles.one_step([group], runs, (0.0,), limit=config.sequences, **options)[0.0]
         section["episodes"][group.path] = _count(group, config.sequences)
     made.results["sc2"] = section
-    for group in (*plan["val"][:1], *plan["test"]):
-        made.examples[group.path] = polar_example(
-            group, runs, episode=config.episode, agent=config.agent, step=config.step, device=device
-        )
 
 
 def _count(group: Group, limit: int | None) -> int:

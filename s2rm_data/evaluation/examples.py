@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from s2rm_data.errors import UsageError
 from s2rm_data.evaluation.battles import reference_images
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
@@ -42,17 +41,38 @@ class PolarExample:
     images: dict[str, PolarImage]
 
 
-def polar_example(
-    group: Group, runs: Sequence[Run], *, episode: int, agent: int, step: int | None, device: torch.device
-) -> PolarExample:
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A `step` of None is the middle of the agent's life."""
+
+    episode: int = 0
+    agent: int = 0
+    step: int | None = None
+
+
+def why_not(group: Group, choice: Choice, device: torch.device) -> str:
+    """Why a group has no such image; empty if it has one."""
     agents = group["action"].shape[2]
-    if not 0 <= agent < agents:
-        raise UsageError(f"there is no agent {agent} in {group.path}; it has agents 0 to {agents - 1}")
-    if not 0 <= episode < len(group):
-        raise UsageError(f"there is no episode {episode} in {group.path}; it has 0 to {len(group) - 1}")
+    if not 0 <= choice.agent < agents:
+        return f"there is no agent {choice.agent} in {group.path}; it has agents 0 to {agents - 1}"
+    if not 0 <= choice.episode < len(group):
+        return f"there is no episode {choice.episode} in {group.path}; it has 0 to {len(group) - 1}"
+    alive = _alive(_piece_with(group, choice.episode, device), choice)
+    where = f"episode {choice.episode} of {group.path}"
+    if not alive:
+        return f"agent {choice.agent} is never alive after the first step of {where}"
+    if choice.step is not None and choice.step - 1 not in alive:
+        return f"agent {choice.agent} has no image at step {choice.step} of {where}; it has 1 to {alive[-1] + 1}"
+    return ""
+
+
+def polar_example(group: Group, runs: Sequence[Run], choice: Choice, *, device: torch.device) -> PolarExample:
+    """Of a group for which `why_not` is empty."""
+    episode, agent = choice.episode, choice.agent
     piece = _piece_with(group, episode, device)
     row = episode - piece.first
-    index = _index(piece, row, agent, step, group.path)
+    alive = _alive(piece, choice)
+    index = alive[len(alive) // 2] if choice.step is None else choice.step - 1
     at = (row, index, agent)
     targets = piece.batch.targets
     assert isinstance(targets, PolarTargets)
@@ -81,16 +101,10 @@ def _piece_with(group: Group, episode: int, device: torch.device) -> Piece:
     return next(p for p in pieces(group, limit=episode + 1, device=device) if p.first + len(p.requests) > episode)
 
 
-def _index(piece: Piece, row: int, agent: int, step: int | None, where: str) -> int:
-    """Of the prediction in the batch: the one of frame `step`, or of the middle of the agent's life."""
-    alive = piece.batch.query_mask[row, :, agent].nonzero().flatten().tolist()
-    if not alive:
-        raise UsageError(f"agent {agent} is never alive after the first step of that episode of {where}")
-    if step is None:
-        return int(alive[len(alive) // 2])
-    if step - 1 not in alive:
-        raise UsageError(f"agent {agent} has no image at step {step} of that episode of {where}; 1 to {alive[-1] + 1}")
-    return step - 1
+def _alive(piece: Piece, choice: Choice) -> list[int]:
+    """The predictions in the batch that the agent has a true image for: that of frame t + 1 is prediction t."""
+    mask = piece.batch.query_mask[choice.episode - piece.first, :, choice.agent]
+    return [int(index) for index in mask.nonzero().flatten().tolist()]
 
 
 def _image(friendly: torch.Tensor, unit_type: torch.Tensor, hecs: torch.Tensor) -> PolarImage:

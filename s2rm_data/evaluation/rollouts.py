@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from s2rm_data.evaluation.balls import BallCounts
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
 from s2rm_data.loading import BallSource
 from s2rm_data.loading.crops import CROP, REACH
-from s2rm_data.metrics import last_seen_canvas, seen_pixels
+from s2rm_data.metrics import BallCounts, last_seen_canvas, seen_pixels
 from s2rm_data.models import BallPrediction, WorldModel
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
@@ -112,10 +111,10 @@ class _Tally:
     def __init__(self, horizon: int) -> None:
         self.counts: list[BallCounts | None] = [None] * horizon
 
-    def add(self, predicted: Tensor, true: Tensor, moving: Tensor) -> None:
+    def add(self, predicted: Tensor, true: Tensor, fixed: Tensor) -> None:
         """(B, H, G, G) and (G, G)."""
         for step, before in enumerate(self.counts):
-            now = BallCounts.of(predicted[:, step], true[:, step], moving.expand(true[:, step].shape))
+            now = BallCounts.of(predicted[:, step], true[:, step], fixed.expand(true[:, step].shape))
             self.counts[step] = now if before is None else before.plus(now)
 
     def horizon(self) -> Horizon:
@@ -146,14 +145,14 @@ def roll_outs(
             first = grid_positions(source.size)[1]
             inside = slice(first, first + source.size // CROP * CROP)
             frames = source.whole_frames(piece.request)[..., inside, inside].bool()
-            true, moving = frames[:, prompt : prompt + horizon], ~source.fixed_ball()[inside, inside]
+            true, fixed = frames[:, prompt : prompt + horizon], source.fixed_ball()[inside, inside]
             for name, drawn in _references(piece, prompt, horizon, inside).items():
-                tallies[name].add(drawn, true, moving)
+                tallies[name].add(drawn, true, fixed)
             position = torch.from_numpy(piece.request.view).float().to(device)
             for run in runs:
                 views = piece.batch.views[:, :prompt]
                 made = roll_out(run.model, views, position[:, : prompt + horizon], prompt, horizon, source.size)
-                tallies[run.name].add(made, true, moving)
+                tallies[run.name].add(made, true, fixed)
                 pictures[run.name].append(made[: max(0, shown - count)].cpu())
                 progress.advance(len(piece.requests))
             truths.append(true[: max(0, shown - count)].cpu())

@@ -36,6 +36,7 @@ class Run:
     groups: tuple[str, ...]  # it was trained and validated on
     store: str
     model: WorldModel
+    balls: int | None = None  # bballs: how many it was trained on, where the run says so
 
     def describe(self) -> dict[str, Any]:
         chosen = ("preset", "steps", "epochs", "batch_size", "window", "lr", "schedule")
@@ -83,6 +84,7 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
             config=document["config"],
             groups=tuple(document.get("store", {}).get("groups", {})),
             store=str(document.get("store", {}).get("path", "")),
+            balls=document.get("store", {}).get("groups", {}).get("bballs/train", {}).get("balls"),
             model=_load_model(folder, document["config"]).to(device).eval(),
         )
         for name, label, folder, document in zip(names, labels, folders, documents, strict=True)

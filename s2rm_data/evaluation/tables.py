@@ -243,6 +243,9 @@ def robustness_tables(results: dict[str, Any]) -> list[Table]:
     columns = {f"{percent}%": percent for percent in section["robustness"]}
     scenarios = ", ".join(path.split("/")[1] for path in section["val_groups"])
     episodes = sum(section["episodes"][path] for path in section["val_groups"])
+    runs = sum(run["task"] == "sc2" for run in results["runs"].values())
+    same = all(_trained(results, path) == runs for path in section["val_groups"])
+    which = "the training scenarios" if same else "scenarios that not every model was trained on"
 
     def getter(metric: str) -> Getter:
         return lambda column, kind, name: section["robustness"][columns[column]][kind].get(name, {}).get(metric)
@@ -254,7 +257,7 @@ def robustness_tables(results: dict[str, Any]) -> list[Table]:
         Table(
             name=f"sc2_robustness_{metric}",
             title=f"{title} by share of active agents",
-            caption=f"Validation episodes of the training scenarios ({scenarios}), {episodes} in all, pooled.",
+            caption=f"Validation episodes of {which} ({scenarios}), {episodes} in all, pooled.",
             corner="active agents",
             columns=tuple(columns),
             rows=_rows(results, "sc2", tuple(columns), getter(metric), battles.REFERENCES, of_paper(metric)),
@@ -265,7 +268,7 @@ def robustness_tables(results: dict[str, Any]) -> list[Table]:
 
 
 def unseen_tables(results: dict[str, Any]) -> list[Table]:
-    """The paper's table sc2_1s2z: scenarios that no model was trained on, a table each."""
+    """The paper's table sc2_1s2z: test scenarios, which no model should have been trained on, a table each."""
     section, tables = results["sc2"], []
     names = {title: metric for metric, title in battles.METRICS.items()}
     for scenario in section["unseen"]:
@@ -279,7 +282,7 @@ def unseen_tables(results: dict[str, Any]) -> list[Table]:
         tables.append(
             Table(
                 name=f"sc2_unseen_{scenario}",
-                title=f"Unseen scenario {scenario}",
+                title=_scenario_title(results, scenario),
                 caption=f"{section['episodes'][f'sc2/{scenario}/test']} test episodes, all agents active.",
                 corner="metric",
                 columns=tuple(names),
@@ -288,6 +291,19 @@ def unseen_tables(results: dict[str, Any]) -> list[Table]:
             )
         )
     return tables
+
+
+def _trained(results: dict[str, Any], path: str) -> int:
+    """How many of the StarCraft II runs had that group."""
+    return sum(path in run["groups"] for run in results["runs"].values() if run["task"] == "sc2")
+
+
+def _scenario_title(results: dict[str, Any], scenario: str) -> str:
+    seen = _trained(results, f"sc2/{scenario}/train")
+    if not seen:
+        return f"Unseen scenario {scenario}"
+    everyone = seen == sum(run["task"] == "sc2" for run in results["runs"].values())
+    return f"Scenario {scenario}, which {'the' if everyone else 'some'} models were trained on"
 
 
 def enclave_table(results: dict[str, Any]) -> Table | None:

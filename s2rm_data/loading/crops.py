@@ -101,3 +101,8 @@ def cut_pixels(pictures: Tensor, position: Tensor) -> Tensor:
     b = torch.arange(batch, device=pictures.device).view(-1, 1, 1, 1, 1)
     t = torch.arange(steps, device=pictures.device).view(-1, 1, 1, 1)
     return padded[b, t, row, column]
+
+
+def crops_of_one(picture: Tensor, position: Tensor) -> Tensor:
+    """One picture (S, S) around positions (B, T, K, 2): (B, T, K, 11, 11)."""
+    return cut_pixels(picture.expand(*position.shape[:2], -1, -1), position)

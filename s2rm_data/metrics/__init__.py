@@ -12,9 +12,18 @@ try:
 except ModuleNotFoundError:
     raise missing_component("torch", "train", "a metric") from None
 
+from s2rm_data.metrics.balls import BALL_SCORES, BallCounts
 from s2rm_data.metrics.binary import BinaryCounts
 from s2rm_data.metrics.classes import ClassCounts
 from s2rm_data.metrics.polar import PolarCounts
 from s2rm_data.metrics.references import last_seen_canvas, seen_pixels
 
-__all__ = ["BinaryCounts", "ClassCounts", "PolarCounts", "last_seen_canvas", "seen_pixels"]
+__all__ = [
+    "BALL_SCORES",
+    "BallCounts",
+    "BinaryCounts",
+    "ClassCounts",
+    "PolarCounts",
+    "last_seen_canvas",
+    "seen_pixels",
+]

@@ -39,7 +39,7 @@ class TrainConfig:
     queries: int = 10  # bballs only
 
     lr: float = 3e-4
-    fine_tuning_lr: float = 3e-4
+    fine_tuning_lr: float | None = None  # None: as lr
     schedule: str = "plateau"
     warmup_steps: int = 0
     plateau_factor: float = 0.5
@@ -93,7 +93,9 @@ class TrainConfig:
             value = getattr(self, name)
             self._require(name, _is_whole(value) and value >= 0, "a whole number of at least 0")
         for name in ("lr", "fine_tuning_lr", "explosion_factor", "checkpoint_seconds"):
-            self._require(name, _is_number(getattr(self, name)) and getattr(self, name) > 0, "a positive number")
+            value = getattr(self, name)
+            optional = value is None and TrainConfig.__dataclass_fields__[name].default is None
+            self._require(name, optional or (_is_number(value) and value > 0), "a positive number")
         self._require("clip_norm", self.clip_norm is None or (_is_number(self.clip_norm) and self.clip_norm > 0), "> 0")
         for name in ("plateau_factor", "plateau_threshold", "cosine_floor"):
             value = getattr(self, name)
@@ -130,10 +132,13 @@ def model_field_names(model: str, task: str) -> list[str]:
     return [f.name for f in dataclasses.fields(config_for(model, task)) if f.name != "task"]
 
 
+OWN_OPTIONS = ("task", "model", "preset", "device")  # not for `--set`: each has an option that checks it
+
+
 def settable_names(model: str, task: str) -> tuple[list[str], list[str]]:
     """Names that `--set` takes: of the run, and of the model."""
     of_model = model_field_names(model, task)
-    fixed = ("task", "model", "preset", "model_fields")
+    fixed = (*OWN_OPTIONS, "model_fields")
     return [f.name for f in dataclasses.fields(TrainConfig) if f.name not in fixed], of_model
 
 
@@ -147,6 +152,8 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
             own[name] = float(value) if _wants_float(name) and _is_whole(value) else value
         elif name in model_field_list:
             of_model[name] = value
+        elif name in OWN_OPTIONS:
+            raise UsageError(f"{name} is not for --set; give --{name} {value}")
         else:
             raise UsageError(
                 f"no config field {name!r}{did_you_mean(name, [*own_names, *model_field_list])}; "

@@ -86,12 +86,14 @@ class RunData:
             group = self.store[path]
             digest = hashlib.sha256(canonical_json(group.settings)).hexdigest()
             groups[path] = {"count": len(group), "settings_sha256": digest}
+            if self.config.task == "bballs":
+                groups[path]["balls"] = group.settings["config"]["balls"]
         return {"path": str(Path(self.store.path).absolute()), "groups": groups}
 
     def check_identity(self, saved: dict[str, Any]) -> None:
         mine = self.identity()["groups"]
         for path, entry in saved["groups"].items():
-            if mine.get(path) != entry:
+            if any(mine.get(path, {}).get(key) != entry.get(key) for key in ("count", "settings_sha256")):
                 raise ConflictError(
                     f"{self.store.path}: {path} is not what the run was started on; give --store the same data, "
                     "or start another run with another --out"

@@ -13,7 +13,7 @@ from s2rm_data.training.data import RunData
 from s2rm_data.training.machine import set_up
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import validate
-from s2rm_data.training.stepper import Stepper, make_optimiser
+from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
 
 TIMED_STEPS = 3
 
@@ -30,9 +30,11 @@ class Estimate:
 def estimate(config: TrainConfig, data: RunData) -> Estimate:
     device = torch.device(config.device)
     set_up(device, config.threads)
-    processes = Processes()
+    processes = Processes(alone=True)
     torch.manual_seed(config.seed)
     model = data.build_model().to(device)
+    if config.compile:
+        compile_parts(model, device)
     stepper = Stepper(model, make_optimiser(model, config), config, processes)
     batches = TrainingBatches(data.train, batch_size=config.batch_size, seed=config.seed)
     per_epoch = batches.steps_per_epoch

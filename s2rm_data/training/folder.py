@@ -15,6 +15,7 @@ Paths inside are relative: the folder can be moved.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -39,6 +40,7 @@ class RunFolder:
     best = property(lambda self: self.path / "best.safetensors")
     summary = property(lambda self: self.path / "summary.json")
     curves = property(lambda self: self.path / "curves.png")
+    protocol = property(lambda self: self.path / "protocol.json")  # of a command with several seeds
     predictions = property(lambda self: self.path / "predictions")
     tensorboard = property(lambda self: self.path / "tensorboard")
 
@@ -84,14 +86,23 @@ class RunFolder:
     def _foreign(self) -> list[str]:
         if not self.path.exists():
             return []
-        ours = {"seeds", "protocol.json", "log.jsonl", "environment.json"}
+        ours = {path.name for path in (*self._files, self.predictions, self.tensorboard, self.path / "seeds")}
         return [p.name for p in sorted(self.path.iterdir()) if p.name not in ours and not p.name.endswith(PARTIAL)]
 
     def _clear(self) -> None:
-        """Remove what a run leaves, the marker of its existence first."""
-        files = [self.config, self.state, self.summary, self.environment, self.log, self.timing, self.last, self.best]
-        for path in (*files, self.curves, *self.predictions.glob("*.png"), *self.tensorboard.glob("events.*")):
+        """Remove what a run leaves, the marker of its existence first, and what several seeds have left."""
+        for path in (*self._files, *self.predictions.glob("*.png"), *self.tensorboard.glob("events.*")):
             path.unlink(missing_ok=True)
+        seeds = self.path / "seeds"
+        for seed in seeds.glob("[0-9]*"):
+            RunFolder(seed)._clear()
+            _remove_empty(seed)
+        _remove_empty(self.predictions, self.tensorboard, seeds)
+
+    @property
+    def _files(self) -> list[Path]:
+        marks = [self.config, self.state, self.summary, self.protocol]
+        return [*marks, self.environment, self.log, self.timing, self.last, self.best, self.curves]
 
     def write_json(self, path: Path, value: Any) -> None:
         write_whole(path, [json.dumps(value, indent=2, allow_nan=False).encode(), b"\n"])
@@ -104,6 +115,12 @@ class RunFolder:
             raise UsageError(f"{path} is missing; {self.path} is not a run folder of s2rm-train") from None
         except (ValueError, OSError) as error:
             raise DamagedStoreError(f"{path} is damaged: {error}") from None
+
+
+def _remove_empty(*folders: Path) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):  # not there, or something else is in it
+            folder.rmdir()
 
 
 class Log:

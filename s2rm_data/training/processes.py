@@ -17,13 +17,14 @@ from s2rm_data.loading.order import Share
 
 
 class Processes:
-    """This process among `world`; without torchrun a world of one, in which nothing is sent."""
+    """This process among `world`; without torchrun, or `alone`, a world of one, in which nothing is sent."""
 
-    def __init__(self) -> None:
-        self.rank = int(os.environ.get("RANK", "0"))
-        self.world = int(os.environ.get("WORLD_SIZE", "1"))
-        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        self.local_world = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    def __init__(self, *, alone: bool = False) -> None:
+        given = {} if alone else os.environ
+        self.rank = int(given.get("RANK", "0"))
+        self.world = int(given.get("WORLD_SIZE", "1"))
+        self.local_rank = int(given.get("LOCAL_RANK", "0"))
+        self.local_world = int(given.get("LOCAL_WORLD_SIZE", "1"))
 
     @property
     def is_first(self) -> bool:
@@ -37,7 +38,7 @@ class Processes:
         if self.world > 1 and not dist.is_initialized():
             if not dist.is_available():
                 raise UsageError("this torch is built without torch.distributed; run without torchrun")
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
 
     def disconnect(self) -> None:
         if self.world > 1 and dist.is_initialized():

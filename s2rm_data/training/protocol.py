@@ -8,6 +8,7 @@ runs/NAME/protocol.json     how many there are to be; in the end which failed an
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ import torch
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import ConflictError, S2RMError, UsageError
 from s2rm_data.store import Store
-from s2rm_data.store.files import make_folder
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
@@ -43,8 +43,9 @@ def saved_run(folder: RunFolder) -> tuple[TrainConfig, dict[str, Any]]:
     """Config of the run in a folder, and all that was saved beside it."""
     saved = folder.read_json(folder.config)
     try:
+        _ = saved["store"]["path"], saved["store"]["groups"].items()
         return from_json(TrainConfig, saved["config"]), saved
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{folder.config} is not the config of a run of s2rm-train ({error!r})") from None
 
 
@@ -63,15 +64,15 @@ def check_agreement(config: TrainConfig, saved: TrainConfig, given: frozenset[st
 def first_folder(out: Path) -> RunFolder:
     """Where the config of a command is found again: in its first seed's run, or in its only one."""
     seeds = out / "seeds"
-    numbers = sorted(int(p.name) for p in seeds.iterdir() if p.name.isdigit()) if seeds.is_dir() else []
+    found = [p for p in seeds.iterdir() if p.name.isdigit() and RunFolder(p).holds_run] if seeds.is_dir() else []
+    numbers = sorted(int(p.name) for p in found)
     return RunFolder(seeds / str(numbers[0])) if numbers else RunFolder(out)
 
 
 def saved_runs(out: Path) -> int:
     """How many seeds the command in a folder was to train."""
     folder = RunFolder(out)
-    protocol = out / "protocol.json"
-    return int(folder.read_json(protocol)["runs"]) if protocol.exists() else 1
+    return int(folder.read_json(folder.protocol)["runs"]) if folder.protocol.exists() else 1
 
 
 class Session:
@@ -93,10 +94,8 @@ class Session:
 
     def _one(self, config: TrainConfig, store: Store, order: Order, initial: Path | None = None) -> dict[str, Any]:
         folder = RunFolder(order.out)
-        error = self._open(folder, order)
         try:
-            if error:
-                raise error
+            self._raise_together(lambda: folder.open(resume=order.resume, overwrite=order.overwrite))
             self.processes.wait()
             config = self._settled(config, folder, order)
             if folder.is_complete:
@@ -109,19 +108,6 @@ class Session:
             return trainer.run()
         finally:
             folder.close()
-
-    def _open(self, folder: RunFolder, order: Order) -> S2RMError | None:
-        """The first process locks the folder; the others learn from it whether that went well."""
-        error: S2RMError | None = None
-        if self.processes.is_first:
-            try:
-                folder.open(resume=order.resume, overwrite=order.overwrite)
-            except S2RMError as caught:
-                error = caught
-        failed = int(self.processes.total(torch.tensor(int(error is not None))))
-        if failed and error is None:
-            error = S2RMError("the first process could not open the run folder")
-        return error
 
     def _settled(self, config: TrainConfig, folder: RunFolder, order: Order) -> TrainConfig:
         """The config as the folder has it, if it has one, on this machine's terms."""
@@ -146,20 +132,20 @@ class Session:
 
     def _several(self, config: TrainConfig, store: Store, order: Order) -> dict[str, Any]:
         """Several seeds, then the best of them again. A seed that diverges is replaced by the next one."""
-        protocol = order.out / "protocol.json"
-        if self.processes.is_first and not protocol.exists():
-            make_folder(order.out)
-            RunFolder(order.out).write_json(protocol, {"runs": order.runs})
+        self._begin_protocol(order)
+        order = dataclasses.replace(order, runs=1, resume=True, overwrite=False)
+        # All folders of one command agree in every field but those that the protocol itself sets.
+        given = frozenset({*to_json(config), *config.model_fields}) - {"seed"}
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, str] = {}
-        seed = config.seed
-        while len(done) < order.runs:
-            if len(failed) > order.runs:
+        seed, runs = config.seed, saved_runs(order.out)
+        while len(done) < runs:
+            if len(failed) > runs:
                 raise DivergedError(f"{len(failed)} of {len(failed) + len(done)} seeds diverged: {failed[seed - 1]}")
             out = order.out / "seeds" / str(seed)
-            self.listener.say(f"seed {seed}, {len(done) + 1} of {order.runs}")
+            self.listener.say(f"seed {seed}, {len(done) + 1} of {runs}")
             try:
-                own = dataclasses.replace(order, out=out, runs=1, given=order.given - {"seed"})
+                own = dataclasses.replace(order, out=out, given=given)
                 done[seed] = self._one(dataclasses.replace(config, seed=seed), store, own)
             except DivergedError as error:
                 self.listener.say(f"seed {seed} failed: {error}")
@@ -167,11 +153,50 @@ class Session:
             seed += 1
         best = min(done, key=lambda s: done[s]["best_validation_loss"])
         self.listener.say(f"seed {best} has the lowest validation loss; it is fine-tuned")
-        tuned = dataclasses.replace(config, seed=best, lr=config.fine_tuning_lr)
-        own = dataclasses.replace(order, runs=1, given=order.given - {"seed", "lr"})
+        tuned = dataclasses.replace(config, seed=best, lr=config.fine_tuning_lr or config.lr)
+        own = dataclasses.replace(order, given=given | {"seed"})
         summary = self._one(tuned, store, own, initial=order.out / "seeds" / str(best) / "best.safetensors")
         if self.processes.is_first:
             losses = {str(s): found["best_validation_loss"] for s, found in done.items()}
-            outcome = {"runs": order.runs, "best_seed": best, "validation_loss": losses, "failed": failed}
-            RunFolder(order.out).write_json(protocol, outcome)
+            outcome = {"runs": runs, "best_seed": best, "validation_loss": losses, "failed": failed}
+            RunFolder(order.out).write_json(RunFolder(order.out).protocol, outcome)
         return {**summary, "best_seed": best}
+
+    def _begin_protocol(self, order: Order) -> None:
+        """The first process clears the folder or refuses it, and writes down how many runs there are to be."""
+        self._raise_together(lambda: begin_protocol(order))
+        self.processes.wait()
+
+    def _raise_together(self, work: Callable[[], None]) -> None:
+        """The first process does it; if that fails, all of them do."""
+        error: S2RMError | None = None
+        if self.processes.is_first:
+            try:
+                work()
+            except S2RMError as caught:
+                error = caught
+        if int(self.processes.total(torch.tensor(int(error is not None)))):
+            raise error or S2RMError("the first process could not open the run folder")
+
+
+def begin_protocol(order: Order) -> None:
+    folder = RunFolder(order.out)
+    if folder.protocol.exists() and not order.overwrite:
+        if not order.resume and first_folder(order.out).holds_run:
+            raise ConflictError(
+                f"{order.out} already holds runs; add --resume to go on with them, --overwrite to start them again, "
+                "or give --out another name"
+            )
+        if saved_runs(order.out) != order.runs:
+            raise ConflictError(
+                f"{order.out} was started with --runs {saved_runs(order.out)}, not {order.runs}; resume it without "
+                "--runs, or start another one with another --out"
+            )
+    try:
+        folder.open(resume=order.resume, overwrite=order.overwrite)
+        if not folder.protocol.exists():
+            if folder.holds_run:
+                raise ConflictError(f"{order.out} holds a single run; give --out another name, or --overwrite")
+            folder.write_json(folder.protocol, {"runs": order.runs})
+    finally:
+        folder.close()

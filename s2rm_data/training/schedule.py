@@ -80,6 +80,12 @@ class LossWatch:
         return cls(**{**data, "smallest": math.inf if data["smallest"] is None else data["smallest"]})
 
 
+def check_validation(loss: float, step: int, config: TrainConfig) -> None:
+    """Validation runs over longer sequences than training, in which a state may grow without bound."""
+    if not math.isfinite(loss):
+        raise DivergedError(_advice(f"the validation loss is {loss} after step {step}", config))
+
+
 def _plain(state: Any) -> dict[str, Any]:
     """JSON knows no infinity: None stands for it."""
     return {key: None if value == math.inf else value for key, value in dataclasses.asdict(state).items()}

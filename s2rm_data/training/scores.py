@@ -12,13 +12,10 @@ import torch
 from torch import Tensor
 
 from s2rm_data.loading import BallSource, BattleSource, FixedBatches
-from s2rm_data.loading.crops import REACH, cut_pixels
-from s2rm_data.metrics import BinaryCounts, ClassCounts, PolarCounts, last_seen_canvas, seen_pixels
+from s2rm_data.loading.crops import REACH, crops_of_one, cut_pixels
+from s2rm_data.metrics import BallCounts, BinaryCounts, ClassCounts, PolarCounts, last_seen_canvas, seen_pixels
 from s2rm_data.models import WorldModel
 from s2rm_data.training.processes import Processes
-
-# With `moving` the pixels of the fixed ball do not count: it is always there, and alone gives F1 of about 0.4.
-BALL_SCORES = ("f1", "balanced_accuracy", "f1_moving", "balanced_accuracy_moving")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,31 +24,21 @@ class Validation:
     scores: dict[str, float]
 
 
-class _BallCounts:
-    def __init__(self, device: torch.device) -> None:
-        self.all, self.moving = BinaryCounts.zero(device), BinaryCounts.zero(device)
-
-    def add(self, predicted: Tensor, true: Tensor, moving: Tensor) -> None:
-        """Crops (B, T, Q, 11, 11)."""
-        self.all = self.all.plus(BinaryCounts.of(predicted, true))
-        self.moving = self.moving.plus(BinaryCounts.of(predicted, true, moving))
-
-    def scores(self, processes: Processes) -> dict[str, float]:
-        everything = BinaryCounts(*processes.total(torch.stack(self.all)))
-        moving = BinaryCounts(*processes.total(torch.stack(self.moving)))
-        values = (everything.f1, everything.balanced_accuracy, moving.f1, moving.balanced_accuracy)
-        return dict(zip(BALL_SCORES, values, strict=True))
+def _of_all(counts: BallCounts, processes: Processes) -> dict[str, float]:
+    """Scores of the counts of all processes together."""
+    return BallCounts(*(BinaryCounts(*processes.total(torch.stack(part))) for part in counts)).scores()
 
 
 class _PolarTotal:
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
         self.counts: PolarCounts | None = None
+        self._device = device
 
     def add(self, counts: PolarCounts) -> None:
         self.counts = counts if self.counts is None else self.counts.plus(counts)
 
     def scores(self, processes: Processes, classes: int = 10) -> dict[str, float]:
-        flat = torch.zeros(4 + classes * classes + 4, dtype=torch.float64)
+        flat = torch.zeros(4 + classes * classes + 4, dtype=torch.float64, device=self._device)
         if self.counts is not None:
             c = self.counts
             parts = [torch.stack(c.friendly), c.unit_type.confusion.flatten(), torch.stack([x.double() for x in c[2:]])]
@@ -70,10 +57,10 @@ def validate(model: WorldModel, batches: FixedBatches, processes: Processes, *, 
     """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result."""
     source = batches.source
     device = source.device
-    balls = _BallCounts(device)
-    polar = _PolarTotal()
+    balls = BallCounts.zero(device)
+    polar = _PolarTotal(device)
     loss_sum = torch.zeros(2, dtype=torch.float64, device=device)
-    moving = ~source.fixed_ball() if isinstance(source, BallSource) else None
+    fixed = source.fixed_ball() if isinstance(source, BallSource) else None
     with torch.no_grad():
         for batch in batches:
             with autocast() if autocast else torch.autocast(device.type, enabled=False):
@@ -82,19 +69,14 @@ def validate(model: WorldModel, batches: FixedBatches, processes: Processes, *, 
             count = batch.query_mask.sum()
             loss_sum += torch.stack([loss.double() * count, count.double()])
             assert batch.targets is not None
-            if moving is not None:
-                crops = prediction.crop.squeeze(-3) > 0
-                balls.add(crops, batch.targets[0].squeeze(-3), _crops_of_one(moving, batch.query_position))
+            if fixed is not None:
+                predicted, true = prediction.crop.squeeze(-3) > 0, batch.targets[0].squeeze(-3)
+                balls = balls.plus(BallCounts.of(predicted, true, crops_of_one(fixed, batch.query_position)))
             else:
                 polar.add(PolarCounts.of(prediction, batch.targets, batch.query_mask))
     total, count = processes.total(loss_sum).tolist()
-    scores = balls.scores(processes) if moving is not None else polar.scores(processes)
+    scores = _of_all(balls, processes) if fixed is not None else polar.scores(processes)
     return Validation(loss=total / max(count, 1), scores=scores)
-
-
-def _crops_of_one(picture: Tensor, position: Tensor) -> Tensor:
-    """One picture (S, S) around positions (B, T, Q, 2) -> (B, T, Q, 11, 11)."""
-    return cut_pixels(picture[None, None].expand(*position.shape[:2], -1, -1), position)
 
 
 def reference_scores(batches: FixedBatches, processes: Processes) -> dict[str, dict[str, float]]:
@@ -107,7 +89,8 @@ def reference_scores(batches: FixedBatches, processes: Processes) -> dict[str, d
 
 def _ball_references(batches: FixedBatches, source: BallSource, processes: Processes) -> dict[str, dict[str, float]]:
     fixed = source.fixed_ball()
-    counts = {name: _BallCounts(source.device) for name in ("last_seen", "copy_previous", "centre_only", "always_off")}
+    names = ("last_seen", "copy_previous", "centre_only", "always_off")
+    counts = {name: BallCounts.zero(source.device) for name in names}
     for request in batches.requests():
         batch, frames = source.batch(request), source.whole_frames(request)
         seen = seen_pixels(batch.view_position, batch.view_mask, source.size, REACH)
@@ -119,15 +102,16 @@ def _ball_references(batches: FixedBatches, source: BallSource, processes: Proce
         }
         assert batch.targets is not None
         true = batch.targets[0].squeeze(-3)
-        moving = _crops_of_one(~fixed, batch.query_position)
+        there = crops_of_one(fixed, batch.query_position)
         for name, drawing in drawings.items():
-            counts[name].add(cut_pixels(drawing, batch.query_position), true, moving)
-    return {name: c.scores(processes) for name, c in counts.items()}
+            drawn = cut_pixels(drawing, batch.query_position)
+            counts[name] = counts[name].plus(BallCounts.of(drawn, true, there))
+    return {name: _of_all(found, processes) for name, found in counts.items()}
 
 
 def _battle_references(batches: FixedBatches, processes: Processes) -> dict[str, dict[str, float]]:
     """A copy of the same agent's image now, and nothing at all."""
-    counts = {name: _PolarTotal() for name in ("copy_previous", "always_off")}
+    counts = {name: _PolarTotal(batches.source.device) for name in ("copy_previous", "always_off")}
     for batch in batches:
         copied = batch.views * batch.view_mask[..., None, None, None]
         for name, views in (("copy_previous", copied), ("always_off", torch.zeros_like(copied))):

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from s2rm_data.errors import UsageError
+from s2rm_data.models.device import choose_device
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import choose_task, shortest_steps
-from s2rm_data.training.machine import choose_device, cores
+from s2rm_data.training.machine import cores
 from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
 
@@ -53,15 +54,23 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
     if "window" not in wishes.fields and fields.get("window", 0) > steps:
         say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
         fields["window"] = None
+    if "lr" in wishes.fields and fields.get("fine_tuning_lr") and _is_number(wishes.fields["lr"]):
+        fields["fine_tuning_lr"] *= wishes.fields["lr"] / fields["lr"]  # as much smaller as in the preset
     config = TrainConfig(
         task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
     )
     return config.with_fields(wishes.fields)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def machine_fields(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
-        return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": "mixed", "compile": True}
+        bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)  # from Ampere on
+        precision = "mixed" if bfloat16 else "float32"
+        return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": True}
     return {"device": "cpu", "threads": max(cores() // Processes().local_world, 1)}
 
 
@@ -82,7 +91,6 @@ def _fields_without_model(saved: TrainConfig) -> dict[str, Any]:
 
 def _on(config: TrainConfig, device: torch.device, named: dict[str, Any]) -> TrainConfig:
     if torch.device(config.device).type == device.type:
-        return config.with_fields({"device": str(device)})
-    return config.with_fields(
-        {**machine_fields(device), **{k: v for k, v in named.items() if k in machine_fields(device)}}
-    )
+        return dataclasses.replace(config, device=str(device))
+    fields = machine_fields(device)
+    return dataclasses.replace(config, **{**fields, **{k: v for k, v in named.items() if k in fields}})

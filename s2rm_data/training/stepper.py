@@ -43,11 +43,9 @@ class Stepper:
         self.model, self.optimiser, self.config, self.processes = model, optimiser, config, processes
         self.parameters = list(model.parameters())
         self.device = self.parameters[0].device
-        mixed = config.precision == "mixed"
-        half = torch.bfloat16 if self.device.type == "cpu" or torch.cuda.is_bf16_supported() else torch.float16
-        self._scaler = torch.amp.GradScaler(self.device.type, enabled=mixed and half is torch.float16)
+        # bfloat16 has the range of float32: no loss scaling, which would wait for the GPU at every step.
         self.autocast: Callable[[], contextlib.AbstractContextManager[Any]] = lambda: torch.autocast(
-            self.device.type, dtype=half, enabled=mixed
+            self.device.type, dtype=torch.bfloat16, enabled=config.precision == "mixed"
         )
 
     def __call__(self, batch: Batch, lr: float) -> Tensor:
@@ -60,12 +58,10 @@ class Stepper:
             loss = self.model.loss(self.model(batch), batch)
         share = self._share(batch)
         self.optimiser.zero_grad(set_to_none=True)
-        self._scaler.scale(loss * share).backward()
+        (loss * share).backward()
         self.processes.average_gradients(self.parameters)
-        self._scaler.unscale_(self.optimiser)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or float("inf"))
-        self._scaler.step(self.optimiser)
-        self._scaler.update()
+        self.optimiser.step()
         whole = self.processes.total(loss.detach() * share) / self.processes.world
         return torch.stack([whole, norm.detach()])
 
@@ -75,11 +71,3 @@ class Stepper:
             return 1.0
         count = batch.query_mask.sum().float()
         return count * self.processes.world / self.processes.total(count).clamp(min=1)
-
-    def state(self) -> dict[str, float]:
-        """Of the loss scaling, as JSON; empty where none is used."""
-        return self._scaler.state_dict() if self._scaler.is_enabled() else {}
-
-    def restore(self, state: dict[str, float]) -> None:
-        if state and self._scaler.is_enabled():
-            self._scaler.load_state_dict(state)

@@ -30,7 +30,7 @@ from s2rm_data.training.listener import Listener, Pace, Validated
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.records import Recorder
-from s2rm_data.training.schedule import LossWatch, Schedule
+from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
 
@@ -96,13 +96,13 @@ class Trainer:
         log_length = self._restore()
         if self.config.compile:
             compile_parts(self.model, self.device)
+        self.references = reference_scores(self.validation, self.processes)
         with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
-            self.references = reference_scores(self.validation, self.processes)
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
             if log_length == 0:
                 self._begin()
             self._train()
-            return self._complete()
+        return self._complete()  # nothing to save in it any more: a signal ends it at once
 
     def _begin(self) -> None:
         self.recorder.log({"kind": "references", **self.references})
@@ -116,7 +116,6 @@ class Trainer:
             return 0
         tensors, record = load_state(self.folder.state)
         restore_tensors(tensors, self.model, self.optimiser, self.device, self.folder.state)
-        self.stepper.restore(record["scaler"])
         self.progress = Progress.from_json(record["progress"])
         return int(record["log_bytes"])
 
@@ -199,6 +198,7 @@ class Trainer:
     def _validate(self) -> None:
         step = self.progress.step
         result = validate(self.model, self.validation, self.processes, autocast=self.stepper.autocast)
+        check_validation(result.loss, step, self.config)
         self.progress.schedule = self.progress.schedule.after_validation(self.config, result.loss)
         is_best = self.progress.best_loss is None or result.loss < self.progress.best_loss
         if is_best:
@@ -226,11 +226,7 @@ class Trainer:
         self._flush()
         if self.processes.is_first:
             save_weights(self.model, self.folder.last)
-            record = {
-                "progress": self.progress.to_json(),
-                "log_bytes": self.recorder.sync(),
-                "scaler": self.stepper.state(),
-            }
+            record = {"progress": self.progress.to_json(), "log_bytes": self.recorder.sync()}
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
 

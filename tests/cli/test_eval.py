@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,16 @@ def test_results_are_not_overwritten_silently(folder: Path, out: Path) -> None:
     assert (out / "results.json").read_bytes() == before
 
 
+def test_an_evaluation_that_replaces_another_leaves_nothing_of_it(folder: Path, out: Path, tmp_path: Path) -> None:
+    shutil.copytree(out, tmp_path / "all")
+    words = ["--run", str(folder / "runs/rmc"), "--quick", "--threads", "1", "--agent", "4", "--overwrite"]
+    status, _, err = run(*words, "--out", "all", cwd=tmp_path)
+    assert status == 0, err
+    assert not [path for path in (tmp_path / "all").rglob("*") if "bballs" in path.name]
+    # 1s2z has three agents, so that only 2s3z is drawn
+    assert {path.stem for path in (tmp_path / "all" / "figures").glob("sc2_example_*.png")} == {"sc2_example_2s3z"}
+
+
 def test_bad_input_gets_one_message_each(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, where a second import of torch costs nothing; how errors end a program: the next test."""
     monkeypatch.chdir(tmp_path)
@@ -133,6 +144,8 @@ def test_bad_input_gets_one_message_each(folder: Path, tmp_path: Path, monkeypat
         (["--run", runs, "--store", store, "--out", "notes"], 5, "holds other files"),
         (["--run", runs, "--store", store, "--sequences", "0"], 2, "sequences is 0"),
         (["--run", runs, "--store", store, "--device", "gpu"], 2, "no device 'gpu'"),
+        (["--run", runs, "--store", store, "--device", "meta"], 2, "device 'meta' is not supported"),
+        (["--run", str(folder / "runs" / "rmc"), "--agent", "7"], 2, "there is no agent 7 in sc2/2s3z/val; it has"),
     ):
         with pytest.raises(S2RMError, match=re.escape(says)) as caught:
             evaluate.main([*arguments, "--threads", "1", "-q"], standalone_mode=False)

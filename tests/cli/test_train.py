@@ -78,6 +78,15 @@ def test_a_dry_run_shows_config_parameters_and_time_and_writes_nothing(store: Pa
     assert estimate["seconds"] > 0
 
 
+def test_a_dry_run_under_torchrun_is_of_one_process(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rank, says in (("0", True), ("1", False)):
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        assert bool(typed("--store", store, *TINY, "--dry-run").stdout) == says
+
+
 def test_list_models_shows_all_six_with_their_parameters() -> None:
     result = typed("--list-models")
     for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"):
@@ -106,6 +115,7 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
         (["--store", "STORE", "--preset", "smoke", "--set", "image_size=[9, 9]"], "the images of"),
         (["--store", "STORE", "--device", "cuda"], "--device cuda was asked for, but"),
         (["--store", "STORE", "--device", "tpu"], "device"),
+        (["--store", "STORE", "--set", "device=cuda"], "device is not for --set; give --device cuda"),
         (["--store", "STORE", "--seed", "-1"], "seed is -1"),
         (["--resume", "--overwrite"], "exclude each other"),
         (["--resume", "--out", "nowhere"], "there is no run at nowhere to resume"),

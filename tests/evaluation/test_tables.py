@@ -13,7 +13,7 @@ from scipy import stats
 from s2rm_data.evaluation import paper
 from s2rm_data.evaluation.balls import REFERENCES
 from s2rm_data.evaluation.report import Section, page
-from s2rm_data.evaluation.tables import Cell, ball_tables, unseen_tables
+from s2rm_data.evaluation.tables import Cell, ball_tables, robustness_tables, unseen_tables
 
 
 def results(**f1: list[float]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_csv_holds_every_value() -> None:
 
 def test_the_paper_s_numbers_stand_beside_ours() -> None:
     made = {
-        "runs": {"a": {"label": "RMC", "model": "rmc", "task": "sc2", "seed": 0}},
+        "runs": {"a": {"label": "RMC", "model": "rmc", "task": "sc2", "seed": 0, "groups": []}},
         "sc2": {
             "unseen": {"1s2z": {"runs": {"a": {"ut_f1": 0.5}}, "references": {}}},
             "episodes": {"sc2/1s2z/test": 20},
@@ -93,6 +93,23 @@ def test_the_paper_s_numbers_are_complete() -> None:
     for metric in ("fm_f1", "ut_f1", "nmse", "ll"):
         for percent in range(20, 101, 10):
             assert all(paper.robustness(metric, percent, model) is not None for model in paper.models())
+
+
+def test_a_scenario_that_was_trained_on_is_not_called_unseen() -> None:
+    made: dict[str, Any] = {
+        "runs": {"a": {"task": "sc2", "model": "rmc", "label": "RMC", "groups": ["sc2/2s3z/train", "sc2/2s3z/val"]}},
+        "sc2": {
+            "unseen": {s: {"runs": {}, "references": {}} for s in ("2s3z", "1s2z")},
+            "episodes": {"sc2/2s3z/test": 2, "sc2/1s2z/test": 2, "sc2/2s3z/val": 1, "sc2/3m/val": 1},
+            "val_groups": ["sc2/2s3z/val"],
+            "robustness": {"100": {"runs": {}, "references": {}}},
+        },
+    }
+    titles = [table.title for table in unseen_tables(made)]
+    assert titles == ["Scenario 2s3z, which the models were trained on", "Unseen scenario 1s2z"]
+    assert "of the training scenarios (2s3z)" in robustness_tables(made)[0].caption
+    made["sc2"]["val_groups"].append("sc2/3m/val")
+    assert "not every model was trained on (2s3z, 3m)" in robustness_tables(made)[0].caption
 
 
 def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(tmp_path: Path) -> None:

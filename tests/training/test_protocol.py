@@ -10,6 +10,7 @@ from small_stores import make_small_store
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.store import Store
+from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.protocol import Order, Session, first_folder, saved_run, saved_runs
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.trainer import Trainer
@@ -87,10 +88,11 @@ def test_a_checkpoint_of_another_model_is_refused(tiny, train, tmp_path: Path) -
 
 
 def test_a_config_that_is_no_config_is_refused(tmp_path: Path) -> None:
-    from s2rm_data.training.folder import RunFolder
-
     (tmp_path / "config.json").write_text("[1, 2]")
     with pytest.raises(UsageError, match="is not the config of a run"):
+        saved_run(RunFolder(tmp_path))
+    (tmp_path / "config.json").write_text('{"config": {"task": "bballs", "model": "lstm", "preset": "smoke"}}')
+    with pytest.raises(UsageError, match=r"is not the config of a run.*store"):
         saved_run(RunFolder(tmp_path))
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(DamagedStoreError, match="is damaged"):
@@ -126,6 +128,44 @@ def test_the_best_of_several_seeds_is_fine_tuned_and_the_command_resumes_anywher
     best = min(protocol["validation_loss"], key=protocol["validation_loss"].get)
     assert str(protocol["best_seed"]) == best
     assert summary["best_validation_loss"] <= protocol["validation_loss"][best]
+
+
+def test_overwriting_several_seeds_leaves_nothing_of_the_old_ones_for_a_resumed_run(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, run = tmp_path / "run", Trainer.run
+    train(tiny(steps=2), out, runs=2)
+    config = tiny(steps=2, lr=0.03)
+
+    def killed_at_the_second(self: Trainer) -> dict:
+        if self.config.seed == 1:
+            raise KeyboardInterrupt
+        return run(self)
+
+    monkeypatch.setattr(Trainer, "run", killed_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, out, runs=2, overwrite=True)
+    monkeypatch.undo()
+    assert train(config, out, runs=2, resume=True) == train(config, tmp_path / "fresh", runs=2)
+    rates = {seed: saved_run(RunFolder(out / "seeds" / seed))[0].lr for seed in ("0", "1")}
+    assert rates == {"0": 0.03, "1": 0.03}
+    train(tiny(steps=1), out, overwrite=True)  # one run, in place of several
+    assert not (out / "protocol.json").exists()
+    assert first_folder(out).path == out
+
+
+def test_a_command_of_several_seeds_is_not_continued_as_another_one(tiny, train, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train(tiny(steps=1), out, runs=2)
+    with pytest.raises(ConflictError, match="was started with --runs 2, not 3"):
+        train(tiny(steps=1), out, runs=3, resume=True)
+    with pytest.raises(ConflictError, match="already holds runs"):
+        train(tiny(steps=1), out, runs=2)
+    with pytest.raises(ConflictError, match=r"was started with \w*lr = "):
+        train(tiny(steps=1, lr=0.5), out, runs=2, resume=True)
+    train(tiny(steps=1), tmp_path / "one")
+    with pytest.raises(ConflictError, match="holds a single run"):
+        train(tiny(steps=1), tmp_path / "one", runs=2, resume=True)
 
 
 def test_a_seed_that_diverges_is_replaced_by_the_next(

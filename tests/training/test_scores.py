@@ -36,10 +36,10 @@ def test_references_of_balls_agree_with_painting_them_by_hand(store: Store) -> N
                 pictures = {"last_seen": canvas, "copy_previous": now, "centre_only": fixed, "always_off": 0 * now}
                 for x, y in query[t]:
                     true.append(crop(after, x, y))
-                    moving.append(crop(~fixed, x, y))
+                    moving.append(~crop(fixed, x, y).astype(bool))
                     for name, picture in pictures.items():
                         drawn[name].append(crop(picture, x, y))
-    true, moving = np.array(true), np.array(moving).astype(bool)
+    true, moving = np.array(true), np.array(moving)
     for name, pictures in drawn.items():
         pictures = np.array(pictures)
         assert found[name]["f1"] == pytest.approx(f1_score(true.ravel(), pictures.ravel(), zero_division=0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ from same_runs import assert_same_run
 from s2rm_data.errors import InterruptedRunError
 from s2rm_data.models import names
 from s2rm_data.models.weights import load_model
+from s2rm_data.training import trainer as trainer_module
 from s2rm_data.training.checkpoint import load_state
+from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder, read_log
 from s2rm_data.training.listener import Listener, Pace
 from s2rm_data.training.schedule import DivergedError
+from s2rm_data.training.scores import Validation
 from s2rm_data.training.stepper import Stepper
 from s2rm_data.training.trainer import Trainer
 
@@ -120,9 +125,6 @@ def test_best_weights_are_those_of_the_lowest_validation_loss(uninterrupted: Pat
 
 
 def test_being_asked_to_stop_saves_the_step_in_progress(tiny, train, uninterrupted: Path, tmp_path: Path) -> None:
-    import os
-    import signal
-
     class Stop(Listener):
         def pace(self, pace: Pace) -> None:
             if pace.step == 3:
@@ -154,6 +156,38 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_check
     tensors, record = load_state(tmp_path / "run" / "state.safetensors")
     assert record["progress"]["step"] == 4
     assert all(torch.isfinite(t.float()).all() for t in tensors.values())
+
+
+def test_a_validation_loss_that_is_not_a_number_stops_the_run_before_its_weights_are_called_the_best(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "validate", lambda *_, **__: Validation(loss=float("nan"), scores={}))
+    with pytest.raises(DivergedError, match="the validation loss is nan after step 4"):
+        train(tiny(steps=9, validate_every=4), tmp_path / "run")
+    assert not (tmp_path / "run" / "best.safetensors").exists()
+
+
+def test_once_all_is_saved_a_signal_ends_the_run_at_once(
+    tiny, train, uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class EndedError(Exception):
+        pass
+
+    def end(number: int, frame: Any) -> None:
+        raise EndedError
+
+    config = tiny(steps=9, validate_every=4, checkpoint_seconds=1e9)
+    before = signal.signal(signal.SIGTERM, end)
+    held_out = RunData.held_out
+    monkeypatch.setattr(RunData, "held_out", lambda self: os.kill(os.getpid(), signal.SIGTERM) or held_out(self))
+    try:
+        with pytest.raises(EndedError):
+            train(config, tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        monkeypatch.undo()
+    train(config, tmp_path / "run", resume=True)
+    assert_same_run(uninterrupted, tmp_path / "run")
 
 
 def test_training_lowers_the_loss(tiny, train, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.models import names
+from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig, parse_assignments, settable_names
 from s2rm_data.training.presets import PRESETS, preset_fields, preset_model_fields
+from s2rm_data.training.settle import Wishes, machine_fields, settle
 
 
 def config(**fields) -> TrainConfig:
@@ -36,6 +39,27 @@ def test_the_preset_paper_is_the_papers_protocol() -> None:
     assert (balls.lr, balls.epochs, balls.batch_size, battles.batch_size) == (3e-4, 100, 32, 8)
     assert (balls.plateau_factor, balls.plateau_patience, balls.plateau_threshold) == (0.5, 5, 1e-4)
     assert (balls.steps, balls.window, balls.schedule) == (None, None, "plateau")
+
+
+def test_fine_tuning_follows_the_rate(store: Store) -> None:
+    def rates(preset: str, **fields: float) -> tuple[float, float | None]:
+        made = settle(store, Wishes(task="bballs", preset=preset, device="cpu", fields=fields), lambda text: None)
+        return made.lr, made.fine_tuning_lr
+
+    assert rates("paper", lr=1e-5) == (1e-5, None)  # the same
+    first, tuned = rates("laptop")
+    assert rates("laptop", lr=first / 2) == (first / 2, pytest.approx(tuned / 2))
+    assert rates("laptop", lr=1e-5, fine_tuning_lr=1e-6) == (1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("bfloat16", [True, False])
+def test_mixed_precision_is_the_default_where_the_gpu_has_bfloat16(
+    bfloat16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, bool]] = []
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **options: asked.append(options) or bfloat16)
+    assert machine_fields(torch.device("cuda", 0))["precision"] == ("mixed" if bfloat16 else "float32")
+    assert asked == [{"including_emulation": False}]
 
 
 def test_an_unknown_field_is_refused_with_the_nearest_one() -> None:

@@ -141,7 +141,8 @@ def _rows_of(rolled: RollOuts, titles: Mapping[str, str], number: int) -> dict[s
     true = rolled.truth[number].numpy()
     rows = {"truth": coloured(true, true)}
     for name, pictures in rolled.pictures.items():
-        rows[titles[name]] = coloured(pictures[number].numpy(), true)
+        if name in titles:
+            rows[titles[name]] = coloured(pictures[number].numpy(), true)
     return rows
 
 

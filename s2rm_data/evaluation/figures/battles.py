@@ -27,7 +27,7 @@ def draw_polar_example(example: PolarExample, titles: Mapping[str, str]) -> Figu
     from matplotlib.patches import Patch
 
     rows = {"truth": example.truth, "copy of the\nlast observation": example.copy}
-    rows |= {titles[name]: image for name, image in example.images.items()}
+    rows |= {titles[name]: image for name, image in example.images.items() if name in titles}
     channels = [n for n in range(len(HECS_CHANNELS)) if example.truth.hecs[n].any()]
     figure = new_figure(1.75 * (2 + len(channels)) + 1.4, 1.85 * len(rows) + 1.0)
     axes = figure.subplots(len(rows), 2 + len(channels), squeeze=False)
