@@ -54,7 +54,8 @@ class Size:
     battle_val: int = 30
     battle_test: int = 40
     ball_steps: int = 3000
-    battle_steps: int = 1000
+    battle_steps: int = 1500
+    battle_cells: tuple[int, int] = (8, 24)  # radial, angular: a quarter of the default's cost
     preset: str = "laptop"
 
 
@@ -99,8 +100,9 @@ class Plan:
         """One after the other: a store has one writer."""
         size, out = self.size, ("--out", str(self.store), "-q")
         balls = ("--train", f"{size.train}", "--val", f"{size.val}", "--test", f"{size.test}")
-        known = ("--train", f"{size.battle_train}", "--val", f"{size.battle_val}")
-        unseen = ("--train", "0", "--val", "0", "--test", f"{size.battle_test}")
+        cells = ("--radial", f"{size.battle_cells[0]}", "--angular", f"{size.battle_cells[1]}")
+        known = ("--train", f"{size.battle_train}", "--val", f"{size.battle_val}", *cells)
+        unseen = ("--train", "0", "--val", "0", "--test", f"{size.battle_test}", *cells)
         jobs = []
         if "bballs" in self.tasks:
             jobs.append(Job(name="balls", program="data", arguments=("bballs", "--balls", "1-6", *balls, *out)))
