@@ -51,9 +51,11 @@ def preview(store: Path, group: str | None, out: Path, **options: Any) -> None:
     opened = Store(store)
     chosen = opened[group or _first_group(opened)]
     number = options["number"]
-    if not -len(chosen) <= number < len(chosen):
+    if not 0 <= number < len(chosen):
         raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
     generator = chosen.settings["generator"]
+    if generator == "bballs" and options["agent"] is not None:
+        raise UsageError(f"--agent is for StarCraft II; {chosen.path} has no agents: leave it out")
     _make_folder(out)
     name, animation, sheet = {"bballs": _bballs, "sc2": _sc2}[generator](chosen, **options)
     gif, png = _save(animation, sheet, out / name, GIF_MILLISECONDS[generator])
@@ -79,9 +81,11 @@ def _make_folder(out: Path) -> None:
 
 
 def _save(animation: list[Any], sheet: Any, stem: Path, milliseconds: int) -> tuple[Path, Path]:
+    from s2rm_data.evaluation.pictures import save_gif
+
     gif, png = stem.with_name(stem.name + ".gif"), stem.with_name(stem.name + ".png")
     try:
-        animation[0].save(gif, save_all=True, append_images=animation[1:], duration=milliseconds, loop=0, optimize=True)
+        save_gif(animation, gif, milliseconds)
         sheet.save(png)
     except OSError as error:
         raise DiskError(f"cannot write to {stem.parent}: {error.strerror or error}; choose another --out") from None

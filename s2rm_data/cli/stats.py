@@ -11,7 +11,7 @@ import click
 
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import ConflictError, UsageError
 
 if TYPE_CHECKING:
     from s2rm_data.evaluation.stats import GroupStats
@@ -50,6 +50,8 @@ def stats(store: Path, group: tuple[str, ...], out: Path, table_only: bool, quie
     groups = [opened[path] for path in dict.fromkeys(group or opened.groups)]
     if not groups:
         raise UsageError(f"{store} has no finished group to count")
+    if not table_only and out.exists() and not out.is_dir():
+        raise ConflictError(f"{out} is a file, not a folder; choose another --out, or --table-only")
     with progress_for("counting", "sequences", quiet=quiet) as progress:
         progress.start(sum(len(chosen) for chosen in groups), 0)
         found = [stats_of(chosen, progress) for chosen in groups]

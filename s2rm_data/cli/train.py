@@ -99,7 +99,9 @@ def train_run(wishes: Wishes, options: dict[str, Any]) -> None:
         store = Store(options["store"] or document["store"]["path"])
     else:
         if options["store"] is None:
-            missing = f"there is no run at {out} to resume; " if options["resume"] and out else ""
+            if options["resume"] and out is None:
+                raise UsageError("--resume goes on with the run in --out; name its folder, as in --out runs/NAME")
+            missing = f"there is no run at {out} to resume; " if options["resume"] else ""
             raise UsageError(f"{missing}no store given; name one, as in --store data.zarr (s2rm-data bballs makes it)")
         store = Store(options["store"])
         config, runs = settle(store, wishes, session.listener.say), options["runs"] or 1

@@ -216,7 +216,7 @@ class _Writer:
         other = Section(
             title="StarCraft II: test scenarios",
             text="After the paper's table sc2_1s2z. UT-F1 is the mean over the classes that occur; the paper does not "
-            "say whether it counts the class `nothing there`, so it is given with and without. LL of a reference is at "
+            "say whether it counts the class ‘nothing there’, so it is given with and without. LL of a reference is at "
             "the best confidence it could have.",
             tables=tested,
         )
@@ -228,7 +228,7 @@ class _Writer:
         for path, example in self.made.examples.items():
             name = f"sc2_example_{path.split('/')[1]}"
             images.add_figure(self._figure(name, draw_polar_example, example, self.drawn))
-        return [section, other, images]
+        return [section, *([other] if tested else []), images]
 
     def _enclaves(self) -> list[Section]:
         table = tables.enclave_table(self.results)
@@ -236,8 +236,8 @@ class _Writer:
             return []
         section = Section(
             title="Enclaves",
-            text="After the paper's figure bb_enclaves: for every position, how much each module answers for it. White "
-            "dashes: the fixed ball.",
+            text="After the paper's figure bb_enclaves: for every position, how much each module answers for it."
+            + " White dashes: the fixed ball." * any(run.task == "bballs" for run in self.made.runs),
             tables=[self._table(table)],
         )
         by_name = {run.name: run for run in self.made.runs}

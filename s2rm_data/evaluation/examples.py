@@ -15,7 +15,6 @@ from s2rm_data.evaluation.battles import reference_images
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
 from s2rm_data.models import PolarPrediction, PolarTargets
-from s2rm_data.models.batch import HECS
 from s2rm_data.store import Group
 
 
@@ -23,7 +22,7 @@ from s2rm_data.store import Group
 class PolarImage:
     friendly: NDArray[np.float32]  # (I, J) probability
     unit_type: NDArray[np.uint8]  # (I, J) the likeliest
-    hecs: NDArray[np.float32]  # (4, I, J), zero where the likeliest is that nothing is there
+    hecs: NDArray[np.float32]  # (4, I, J), as predicted, whether or not anything is thought to be there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +107,8 @@ def _alive(piece: Piece, choice: Choice) -> list[int]:
 
 
 def _image(friendly: torch.Tensor, unit_type: torch.Tensor, hecs: torch.Tensor) -> PolarImage:
-    there = (unit_type > 0).expand(HECS, *unit_type.shape)
     return PolarImage(
         friendly=friendly.float().cpu().numpy(),
         unit_type=unit_type.to(torch.uint8).cpu().numpy(),
-        hecs=torch.where(there, hecs.float(), 0.0).cpu().numpy(),
+        hecs=hecs.float().cpu().numpy(),
     )

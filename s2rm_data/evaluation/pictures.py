@@ -54,10 +54,28 @@ def _battle_pictures(group: Group, number: int) -> Iterator[Any]:
     )
     for picture in pictures:
         image = Image.fromarray(picture)
-        yield image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS).quantize(64)
+        yield image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
 
 
 def save_gif(pictures: Iterable[Any], path: Path, milliseconds: int) -> None:
     """An endless animation; pictures are taken one by one."""
-    rest = iter(pictures)
+    rest = _one_palette(iter(pictures))
     next(rest).save(path, save_all=True, append_images=rest, duration=milliseconds, loop=0, optimize=True)
+
+
+def _one_palette(pictures: Iterator[Any]) -> Iterator[Any]:
+    """Colour pictures with the palette of the first, which holds the colours that lie farthest apart.
+
+    Pillow's own choice goes by the number of pixels, and gives small patches such as those of a legend one colour.
+    """
+    from PIL import Image
+
+    first = next(pictures)
+    if first.mode != "RGB":
+        yield first
+        yield from pictures
+        return
+    palette = first.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    yield palette
+    for picture in pictures:
+        yield picture.quantize(palette=palette, dither=Image.Dither.NONE)

@@ -1,15 +1,19 @@
-"""A model in one safetensors file: its weights, and in the header its name and config."""
+"""A model in one safetensors file: its weights, and in the header its name, its config and a digest of both."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from s2rm_data.config import canonical_json, from_json, to_json
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.models.catalogue import MODELS
 from s2rm_data.models.world_model import WorldModel
 
@@ -21,7 +25,16 @@ def model_name(model: WorldModel) -> str:
 def save_model(model: WorldModel, path: str | Path) -> None:
     metadata = {"model": model_name(model), "config": canonical_json(to_json(model.config)).decode()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, path, metadata=metadata)
+    save_file(tensors, path, metadata={**metadata, "sha256": digest(tensors, metadata["model"] + metadata["config"])})
+
+
+def digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 of a text and of names, types, shapes and values of tensors on the CPU."""
+    found = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def load_model(path: str | Path) -> WorldModel:
@@ -34,6 +47,8 @@ def load_model(path: str | Path) -> WorldModel:
         raise UsageError(f"{path} is not a model file that can be read: {error}") from error
     if not {"model", "config"} <= metadata.keys():
         raise UsageError(f"{path} holds weights but not which model they are of; save it with save_model")
+    if metadata.get("sha256") != digest(tensors, metadata["model"] + metadata["config"]):
+        raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
     model_class = MODELS.load(metadata["model"])
     model = model_class(from_json(model_class.Config, json.loads(metadata["config"])))
     try:

@@ -72,6 +72,7 @@ def check_split(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
 def _check_same(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
     stored = read_document(root, f"{spec.group}/{META}", manifest)["attributes"]
     changes = [*_differences(stored["settings"], dict(spec.settings))]
+    named = bool(changes)
     for path, document in spec.array_documents().items():
         if f"{path}/{META}" not in manifest.objects:
             changes.append(f"array {path} is new")
@@ -81,7 +82,7 @@ def _check_same(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
                 changes.append(f"sequences: {layout.shape[0]} stored, {wanted.shape[0]} asked for")
             elif layout.shard != wanted.shard:
                 changes.append(f"shard size: {layout.shard} stored, {wanted.shard} asked for")
-            else:
+            elif not named:  # other settings make other layouts: those say enough
                 changes.append(f"layout of {path}")
     if changes:
         listed = "; ".join(dict.fromkeys(changes))

@@ -12,7 +12,6 @@ Nothing is pickled.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from torch import Tensor, nn
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.models import WorldModel
-from s2rm_data.models.weights import save_model
+from s2rm_data.models.weights import digest, save_model
 from s2rm_data.store.files import PARTIAL, disk_errors, sync_folder, write_whole
 
 FORMAT = "s2rm-data training state 1"
@@ -71,7 +70,7 @@ def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -
     """The commit of a checkpoint: once the new file is in place, the run goes on from there."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = canonical_json(record).decode()
-    header = {"format": FORMAT, "record": text, "sha256": _digest(plain, text)}
+    header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
     write_whole(path, [save(plain, metadata=header)])
     sync_folder(path.parent)
 
@@ -87,18 +86,10 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
     if header.get("format") != FORMAT:
         raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
-    if header.get("sha256") != _digest(tensors, header.get("record", "")):
+    if header.get("sha256") != digest(tensors, header.get("record", "")):
         raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
     record: dict[str, Any] = json.loads(header["record"])
     return tensors, record
-
-
-def _digest(tensors: dict[str, Tensor], record: str) -> str:
-    digest = hashlib.sha256(record.encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def state_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> dict[str, Tensor]:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.errors import ConflictError, UsageError, did_you_mean
 from s2rm_data.loading import Source, groups_of, tasks_of
 from s2rm_data.loading.groups import open_groups
 from s2rm_data.models import build
 from s2rm_data.models.catalogue import MODELS
+from s2rm_data.models.config import TASKS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 
@@ -27,6 +28,8 @@ def choose_task(store: Store, asked: str | None) -> str:
                 f"Make one with: s2rm-data bballs --out {store.path}"
             )
         return found[0]
+    if asked not in TASKS:
+        raise UsageError(f"no task {asked!r}{did_you_mean(asked, TASKS)}; the choices are {', '.join(TASKS)}")
     if asked not in found:
         groups_of(store, asked, "train")  # says what is missing
     return asked

@@ -55,7 +55,7 @@ class RunFolder:
     def open(self, *, resume: bool, overwrite: bool) -> None:
         """Lock the folder for writing; what is in the way is refused, or with `overwrite` removed."""
         if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"{self.path} is a file; give --out another name")
+            raise ConflictError(f"{self.path} is a file; give --out another name")
         if self.holds_run and not (resume or overwrite):
             raise ConflictError(
                 f"{self.path} already holds a run{' that is complete' if self.is_complete else ''}; "

@@ -20,6 +20,7 @@ from s2rm_data.models import Batch, WorldModel
 from s2rm_data.training.checkpoint import replaced
 
 MAIN_SCORE = {"bballs": "f1", "sc2": "fm_f1"}
+SCORE_TITLES = {"f1": "F1", "fm_f1": "friendly-marker F1"}
 SHOWN_STEPS = 8
 
 
@@ -32,9 +33,8 @@ def draw_curves(records: list[dict[str, Any]], references: dict[str, dict[str, f
     if not validations:
         return
     score = next(name for name in MAIN_SCORE.values() if name in validations[0])
-    figure = Figure(figsize=(10, 3.8))
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    figure.subplots_adjust(left=0.07, right=0.99, bottom=0.13, top=0.97, wspace=0.16)
     stride = max(len(steps) // 1000, 1)
     left.plot([r["step"] for r in steps[::stride]], [r["loss"] for r in steps[::stride]], lw=0.6, label="training")
     left.plot([r["step"] for r in validations], [r["loss"] for r in validations], marker=".", label="validation")
@@ -43,7 +43,7 @@ def draw_curves(records: list[dict[str, Any]], references: dict[str, dict[str, f
     right.plot([r["step"] for r in validations], [r[score] for r in validations], marker=".", label="model")
     for style, (name, scores) in zip(("--", ":", "-.", (0, (1, 4))), references.items(), strict=False):
         right.axhline(scores[score], color="0.4", ls=style, lw=1, label=name.replace("_", " "))
-    right.set(xlabel="step", ylabel=score, ylim=(0, 1))
+    right.set(xlabel="step", ylabel=f"{SCORE_TITLES[score]}, validation", ylim=(0, 1))
     right.legend(fontsize="small")
     _save(figure, path)
 

@@ -54,7 +54,7 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
     if "window" not in wishes.fields and fields.get("window", 0) > steps:
         say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
         fields["window"] = None
-    if "lr" in wishes.fields and fields.get("fine_tuning_lr") and _is_number(wishes.fields["lr"]):
+    if "lr" in wishes.fields and fields.get("fine_tuning_lr") and _is_rate(wishes.fields["lr"]):
         fields["fine_tuning_lr"] *= wishes.fields["lr"] / fields["lr"]  # as much smaller as in the preset
     config = TrainConfig(
         task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
@@ -62,8 +62,8 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
     return config.with_fields(wishes.fields)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 def machine_fields(device: torch.device) -> dict[str, Any]:

@@ -264,7 +264,8 @@ def test_preview_makes_pictures(made: Path, tmp_path: Path) -> None:
     with Image.open(tmp_path / gif_path) as gif, Image.open(tmp_path / png_path) as png:
         assert gif.n_frames == 12
         assert min(png.size) > 300
-    assert run("preview", str(made), "bballs/val", "-n", "4", cwd=tmp_path)[0] == 2
+    for options in (["-n", "4"], ["-n", "-1"], ["--agent", "1"]):
+        assert run("preview", str(made), "bballs/val", *options, cwd=tmp_path)[0] == 2
 
 
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:

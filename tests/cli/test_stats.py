@@ -43,6 +43,12 @@ def test_an_unknown_group_is_a_usage_error(made: Path, tmp_path: Path) -> None:
     assert status == 2 and "did you mean 'bballs/val'" in err
 
 
+def test_a_file_in_the_way_is_found_before_anything_is_counted(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    status, out, err = run(str(made), "-o", "plain", cwd=tmp_path)
+    assert (status, out) == (5, "") and "is a file" in err
+
+
 def test_a_damaged_store_is_named(made: Path, tmp_path: Path) -> None:
     shard = made / "bballs/val/velocity/c.0.0.0.0"
     data = shard.read_bytes()

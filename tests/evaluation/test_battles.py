@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -9,9 +10,8 @@ import torch
 from sklearn.metrics import f1_score
 from tiny_runs import make_run
 
-from s2rm_data.errors import UsageError
 from s2rm_data.evaluation.battles import conditional_entropy, one_step, reference_images
-from s2rm_data.evaluation.examples import polar_example
+from s2rm_data.evaluation.examples import Choice, polar_example, why_not
 from s2rm_data.evaluation.runs import load_runs
 from s2rm_data.evaluation.streaming import pieces
 from s2rm_data.progress import Progress
@@ -95,11 +95,17 @@ def test_runs_are_scored_at_every_share_and_fewer_agents_change_the_scores(store
 def test_the_example_is_the_true_image_and_bad_choices_are_refused(store: Store, tmp_path: Path) -> None:
     group = store["sc2/2s3z/val"]
     runs = load_runs([make_run(tmp_path / "lstm", "lstm", "sc2")])
-    example = polar_example(group, runs, episode=1, agent=2, step=3, device=CPU)
+    choice = Choice(episode=1, agent=2, step=3)
+    assert why_not(group, choice, CPU) == ""
+    example = polar_example(group, runs, choice, device=CPU)
     np.testing.assert_array_equal(example.truth.unit_type, group["categories"][1][3, 2, ..., 1])
     np.testing.assert_array_equal(example.copy.unit_type, group["categories"][1][2, 2, ..., 1])
     np.testing.assert_allclose(example.truth.hecs, np.moveaxis(group["hecs"][1][3, 2], -1, 0))
     assert example.images["lstm"].friendly.shape == (8, 16)
-    for chosen in ({"episode": 9}, {"agent": 5}, {"step": 99}, {"step": 0}):
-        with pytest.raises(UsageError):
-            polar_example(group, runs, **{"episode": 1, "agent": 2, "step": 3, "device": CPU, **chosen})
+    for chosen, reason in (
+        ({"episode": 9}, "there is no episode 9"),
+        ({"agent": 5}, "there is no agent 5"),
+        ({"step": 99}, "no image at step 99"),
+        ({"step": 0}, "no image at step 0"),
+    ):
+        assert reason in why_not(group, dataclasses.replace(choice, **chosen), CPU)

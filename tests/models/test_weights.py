@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.models import build, names
 from s2rm_data.models.weights import load_model, save_model
 
@@ -22,6 +22,19 @@ def test_a_saved_model_predicts_the_same_when_loaded(tmp_path, make_batch, small
     assert type(loaded) is type(model) and loaded.config == model.config
     for saved, again in zip(model(batch), loaded(batch), strict=True):
         assert torch.equal(saved, again)
+
+
+def test_no_bit_of_the_weights_can_change_unnoticed(tmp_path, small):
+    path = tmp_path / "model.safetensors"
+    save_model(build("lstm", task="bballs", **small("lstm", "bballs")), path)
+    saved = path.read_bytes()
+    header = 8 + int.from_bytes(saved[:8], "little")
+    for where in (header, (header + len(saved)) // 2, len(saved) - 1):
+        damaged = bytearray(saved)
+        damaged[where] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedStoreError, match="is damaged"):
+            load_model(path)
 
 
 def test_files_that_hold_no_model_are_named(tmp_path):

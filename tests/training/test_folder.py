@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from s2rm_data.errors import DamagedStoreError, DiskError, UsageError
+from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError
 from s2rm_data.training.folder import Log, RunFolder, read_log
 
 
@@ -32,7 +32,7 @@ def test_a_line_that_was_cut_off_is_not_read(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="is a file"):
+    with pytest.raises(ConflictError, match="is a file"):
         RunFolder(tmp_path / "file").open(resume=False, overwrite=False)
     with pytest.raises(DiskError, match="cannot write"):
         RunFolder(tmp_path / "file" / "run").open(resume=False, overwrite=False)

@@ -32,12 +32,17 @@ def draw_polar_example(example: PolarExample, titles: Mapping[str, str]) -> Figu
     figure = new_figure(1.75 * (2 + len(channels)) + 1.4, 1.85 * len(rows) + 1.0)
     axes = figure.subplots(len(rows), 2 + len(channels), squeeze=False)
     for line, (title, image) in zip(axes, rows.items(), strict=True):
-        _draw_row(line, image, channels, example.radius)
+        drawn = _draw_row(line, image, channels, example.radius)
         line[0].set_ylabel(title, fontsize=9)
     heads = ["friendly marker\n(probability)", "unit type\n(likeliest)"]
     heads += [f"{HECS_CHANNELS[n]} / {HECS_DIVISORS[n]:g}" for n in channels]
     for panel, head in zip(axes[0], heads, strict=True):
         panel.set_title(head, fontsize=9)
+    for mesh, panels, label in ((drawn[0], axes[:, 0], "probability"), (drawn[-1], axes[:, 2:], "predicted value")):
+        if panels.size:
+            bar = figure.colorbar(mesh, ax=panels.ravel().tolist(), location="bottom", shrink=0.6, aspect=30, pad=0.02)
+            bar.set_label(label, fontsize=8)
+            bar.ax.tick_params(labelsize=7)
     kinds = sorted({int(k) for image in rows.values() for k in np.unique(image.unit_type)} - {0})
     handles = [Patch(fc=_TYPE_COLOURS[k], ec="grey", label=example.unit_types[k]) for k in kinds]
     figure.legend(handles=handles, loc="outside lower center", ncols=max(1, len(handles)), fontsize=8, frameon=False)
@@ -46,7 +51,8 @@ def draw_polar_example(example: PolarExample, titles: Mapping[str, str]) -> Figu
     return figure
 
 
-def _draw_row(line: Any, image: PolarImage, channels: list[int], radius: float) -> None:
+def _draw_row(line: Any, image: PolarImage, channels: list[int], radius: float) -> list[Any]:
+    """The meshes, from left to right. Values within 0.02 of nothing are left blank."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Circle
 
@@ -55,13 +61,14 @@ def _draw_row(line: Any, image: PolarImage, channels: list[int], radius: float) 
     pictures = [(np.ma.masked_less(image.friendly, 0.02), {"cmap": "Blues", "vmin": 0, "vmax": 1})]
     kinds = {"cmap": ListedColormap(_TYPE_COLOURS), "vmin": -0.5, "vmax": len(_TYPE_COLOURS) - 0.5}
     pictures.append((np.ma.masked_equal(image.unit_type, 0), kinds))
-    nobody = image.unit_type == 0
-    stats = {"cmap": "YlOrRd", "vmin": -0.2, "vmax": 1}
-    pictures += [(np.ma.masked_array(image.hecs[n], nobody), stats) for n in channels]
+    stats = {"cmap": "YlOrRd", "vmin": 0, "vmax": 1}
+    pictures += [(np.ma.masked_array(image.hecs[n], np.abs(image.hecs[n]) < 0.02), stats) for n in channels]
+    meshes = []
     for panel, (values, options) in zip(line, pictures, strict=True):
         panel.set(xticks=[], yticks=[], aspect="equal", xlim=(-radius, radius), ylim=(-radius, radius))
         panel.set_frame_on(False)
         panel.add_patch(Circle((0, 0), radius, fc="#f4f4f4", ec="#bbbbbb", lw=0.8, zorder=0))
         shown = np.ma.array(values, copy=True)
         shown[0] = shown[0, 0]  # ring 0 is one point
-        panel.pcolormesh(corners[..., 0], corners[..., 1], shown, **options)
+        meshes.append(panel.pcolormesh(corners[..., 0], corners[..., 1], shown, **options))
+    return meshes

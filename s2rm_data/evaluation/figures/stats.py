@@ -99,7 +99,7 @@ def _draw_density(figure: Any, axes: Any, entry: GroupStats, side: str) -> None:
     )
     axes.set_title(f"{entry.group.removeprefix('sc2/')}\n{side}: {entry.row[side]}", fontsize=8)
     axes.set_xlabel("x, map units", fontsize=7)
-    axes.set_ylabel("y", fontsize=7)
+    axes.set_ylabel("y, map units", fontsize=7)
     bar = figure.colorbar(picture, ax=axes, shrink=0.8)
     bar.set_label("% of unit-steps", fontsize=7)
     bar.ax.tick_params(labelsize=6)
@@ -119,6 +119,7 @@ def _draw_lengths(axes: Any, entry: GroupStats) -> None:
     axes.set_title("length of episodes", fontsize=8)
     axes.set_xlabel("steps", fontsize=8)
     axes.set_ylabel("episodes", fontsize=8)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     axes.legend(fontsize=7, frameon=False)
 
 
