@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ def save_gif(pictures: Iterable[Any], path: Path, milliseconds: int) -> None:
 
 
 def _one_palette(pictures: Iterator[Any]) -> Iterator[Any]:
-    """Colour pictures with the palette of the first, which holds the colours that lie farthest apart.
+    """Colour pictures with a palette made of the first: its most frequent colours, and those farthest apart.
 
-    Pillow's own choice goes by the number of pixels, and gives small patches such as those of a legend one colour.
+    Frequent ones alone, Pillow's choice, would give small patches such as those of a legend one colour for several.
     """
     from PIL import Image
 
@@ -75,7 +76,9 @@ def _one_palette(pictures: Iterator[Any]) -> Iterator[Any]:
         yield first
         yield from pictures
         return
-    palette = first.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    yield palette
-    for picture in pictures:
+    methods = (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE)
+    colours = [value for method in methods for value in first.quantize(128, method=method).getpalette()[: 3 * 128]]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours)
+    for picture in itertools.chain([first], pictures):
         yield picture.quantize(palette=palette, dither=Image.Dither.NONE)
