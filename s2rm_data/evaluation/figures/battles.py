@@ -38,7 +38,7 @@ def draw_polar_example(example: PolarExample, titles: Mapping[str, str]) -> Figu
     heads += [f"{HECS_CHANNELS[n]} / {HECS_DIVISORS[n]:g}" for n in channels]
     for panel, head in zip(axes[0], heads, strict=True):
         panel.set_title(head, fontsize=9)
-    for mesh, panels, label in ((drawn[0], axes[:, 0], "probability"), (drawn[-1], axes[:, 2:], "predicted value")):
+    for mesh, panels, label in ((drawn[0], axes[:, 0], "probability"), (drawn[-1], axes[:, 2:], "value")):
         if panels.size:
             bar = figure.colorbar(mesh, ax=panels.ravel().tolist(), location="bottom", shrink=0.6, aspect=30, pad=0.02)
             bar.set_label(label, fontsize=8)
