@@ -32,8 +32,9 @@ class LineProgress(QuietProgress):
         self._program = (context.find_root().info_name if context else None) or "s2rm-data"
         self._mutex = threading.Lock()
         self._total = self._done = self._already = 0
+        self._waiting = True
         self._begun = self._said = time.monotonic()
-        self._slow_start = threading.Timer(LINE_SECONDS, self._say, ["starting; code is compiled on the first run"])
+        self._slow_start = threading.Timer(LINE_SECONDS, self._say, ["starting (the first run compiles code)"])
         self._slow_start.daemon = True
 
     def __exit__(
@@ -51,11 +52,12 @@ class LineProgress(QuietProgress):
     def advance(self, amount: int) -> None:
         with self._mutex:
             now = time.monotonic()
-            if self._done == self._already:  # what came before was compiling, which says nothing of the rest
+            self._done += amount
+            if self._waiting:  # what came before was starting and compiling, which says nothing of the rest
+                self._waiting = False
                 self._slow_start.cancel()
                 self._begun = self._said = now
-                self._already += amount
-            self._done += amount
+                self._already = self._done
             if now - self._said >= LINE_SECONDS:
                 self._said = now
                 left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
