@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from s2rm_data.generate import generate
 from s2rm_data.loading import Prefetcher, TrainingBatches
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 from s2rm_data.training import machine
 from s2rm_data.training.data import RunData
@@ -52,7 +52,7 @@ def store_of(options: argparse.Namespace, folder: str) -> Store:
 
         generate(plan_battles(scenario=["3s5z", "2s3z"], train=40, val=4), path)
     else:
-        from s2rm_data.generators.bballs import plan
+        from s2rm_data.generators.bballs.source import plan
 
         generate(plan(balls=[3], train=1000, val=50, test=0), path)
     return Store(path)

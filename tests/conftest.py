@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from toy import ToySplit
 
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 
 # A shell that starts the tests in the background has them ignore SIGINT, and so the programs they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -74,7 +74,7 @@ def test_every_part_of_the_package_has_a_layer() -> None:
     assert parts <= set().union(*LAYERS) | BASE
 
 
-@pytest.mark.parametrize("module", ["s2rm_data.generate", "s2rm_data.generators.bballs", "s2rm_data.generators.sc2"])
+@pytest.mark.parametrize("module", ["s2rm_data.making", "s2rm_data.generators.bballs", "s2rm_data.generators.sc2"])
 def test_making_data_needs_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'zarr' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

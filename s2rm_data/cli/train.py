@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import named_option
+from s2rm_data.cli.options import TakesPlugins, named_option, plugin_option
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.errors import UsageError
+from s2rm_data.registry import MODELS, WORLDS
 
 if TYPE_CHECKING:
     from s2rm_data.training.config import TrainConfig
@@ -21,11 +22,13 @@ DIVERGED = "  7    training diverged: the loss is not finite or explodes; the la
 EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=TakesPlugins, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.option("--store", type=click.Path(path_type=Path), default=None, help="Store with the data, made by s2rm-data.")
-@named_option("--task", ("bballs", "sc2"), "bballs if the store has it")
-@named_option("--model", ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"), "s2gru")
-@named_option("--preset", ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
+@named_option("--task", WORLDS.names, "the first world of the store")
+@named_option("--model", MODELS.names, "s2gru")
+@named_option("--preset", lambda: ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
 @click.option("--seed", type=int, default=None, help="Seed of weights and batches.  [default: 0]")
 @click.option("--device", default=None, help="cpu, cuda or cuda:1.  [default: a GPU if there is one]")
 @click.option("--epochs", type=int, default=None, help="Budget in passes over the training sequences.")
@@ -102,7 +105,9 @@ def train_run(wishes: Wishes, options: dict[str, Any]) -> None:
             if options["resume"] and out is None:
                 raise UsageError("--resume goes on with the run in --out; name its folder, as in --out runs/NAME")
             missing = f"there is no run at {out} to resume; " if options["resume"] else ""
-            raise UsageError(f"{missing}no store given; name one, as in --store data.zarr (s2rm-data bballs makes it)")
+            raise UsageError(
+                f"{missing}no store given; name one, as in --store data.zarr (s2rm-data {WORLDS.names()[0]} makes it)"
+            )
         store = Store(options["store"])
         config, runs = settle(store, wishes, session.listener.say), options["runs"] or 1
     out = out or default_folder(config, runs)
@@ -131,9 +136,10 @@ def show_summary(summary: dict[str, Any], out: Path, *, quiet: bool, as_json: bo
     if as_json:
         click.echo(json.dumps({"run": str(out), **summary}))
     elif not quiet:
+        titles = WORLDS.load(summary["task"]).learning().scores
         for name, found in summary["held_out"].items():
             scores = {key: value for key, value in found.items() if isinstance(value, float)}
-            click.echo(f"{name}: loss {found['loss']:.4f}, {scores_line(scores, found['references'])}")
+            click.echo(f"{name}: loss {found['loss']:.4f}, {scores_line(scores, found['references'], titles)}")
         click.echo(f"best weights, of step {summary['best_step']:,}: {out / 'best.safetensors'}")
 
 
@@ -183,6 +189,9 @@ def list_models(*, as_json: bool) -> None:
         click.echo(f"{summary.name:<7}{summary.task:<8}{summary.parameters:>12,} parameters  {summary.description}")
         fields = {k: v for k, v in to_json(summary.config).items() if k != "task"}
         click.echo("       " + ", ".join(f"{name}={json.dumps(value)}" for name, value in fields.items()))
+
+
+train.params.append(plugin_option())
 
 
 def main() -> NoReturn:

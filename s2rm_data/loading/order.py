@@ -10,37 +10,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.batch import Batch
 from s2rm_data.errors import UsageError
-from s2rm_data.loading.groups import Source
+from s2rm_data.learning import Source
 from s2rm_data.loading.requests import Request
-from s2rm_data.models.batch import Batch
 from s2rm_data.seeding import generator
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """Process `rank` of `world`: it loads its rows of every batch. Draws are made for whole batches, so that the
+    """Process `rank` of `count`: it loads its rows of every batch. Draws are made for whole batches, so that the
     processes' rows together are the batch of a single process."""
 
     rank: int = 0
-    world: int = 1
+    count: int = 1
 
-    def rows(self, count: int) -> slice:
-        return slice(self.rank * count // self.world, (self.rank + 1) * count // self.world)
+    def rows(self, rows: int) -> slice:
+        return slice(self.rank * rows // self.count, (self.rank + 1) * rows // self.count)
 
 
 class TrainingBatches:
-    """Every sequence once an epoch in a new order, each with a random window; the last, smaller batch is left out."""
+    """Every sequence once per epoch in a new order, each with a random window; the last, smaller batch is left out."""
 
     def __init__(self, source: Source, *, batch_size: int, seed: int, share: Share | None = None) -> None:
         if batch_size < 1:
             raise UsageError(f"batch size {batch_size} is not possible; allowed are 1 or more")
         self.source, self.batch_size, self.seed = source, batch_size, seed
         self.share = share or Share()
-        if batch_size % self.share.world:
+        if batch_size % self.share.count:
             raise UsageError(
-                f"a batch of {batch_size} cannot be shared evenly by {self.share.world} processes; "
-                f"make the batch size a multiple of {self.share.world}"
+                f"a batch of {batch_size} cannot be shared evenly by {self.share.count} processes; "
+                f"make the batch size a multiple of {self.share.count}"
             )
         self.steps_per_epoch = max(1, len(source) // batch_size)
         self._order = lru_cache(maxsize=2)(self._epoch_order)

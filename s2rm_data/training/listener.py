@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class Validated:
     loss: float
     is_best: bool
     scores: dict[str, float]
+    titles: Mapping[str, str] = field(default_factory=dict)  # of the scores to show, by name
     references: dict[str, dict[str, float]] = field(default_factory=dict)
 
 

@@ -125,7 +125,7 @@ class Session:
             data.check_identity(saved_run(folder)[1]["store"])
         elif self.processes.is_first:
             device = torch.device(config.device)
-            folder.write_json(folder.environment, environment(device) | {"processes": self.processes.world})
+            folder.write_json(folder.environment, environment(device) | {"processes": self.processes.count})
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
             folder.write_json(folder.config, document)
         self.processes.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches
 from s2rm_data.models import WorldModel
 from s2rm_data.store.files import disk_errors
@@ -13,8 +14,8 @@ from s2rm_data.training.pictures import draw_curves, draw_predictions
 
 
 class Recorder:
-    def __init__(self, folder: RunFolder, is_first: bool, log_length: int, step: int) -> None:
-        self._folder = folder
+    def __init__(self, folder: RunFolder, learning: Learning, is_first: bool, log_length: int, step: int) -> None:
+        self._folder, self._learning = folder, learning
         self._is_first = is_first
         if not is_first:
             return
@@ -44,7 +45,7 @@ class Recorder:
             if isinstance(value, float):
                 self._events.add_scalar(f"validation/{name}", value, record["step"])
         self._events.flush()
-        draw_curves(read_log(self._folder.log), references, self._folder.curves)
+        draw_curves(read_log(self._folder.log), references, self._learning, self._folder.curves)
 
     def picture(self, model: WorldModel, batches: FixedBatches, step: int) -> None:
         draw_predictions(model, batches, self._folder.predictions / f"step-{step:07d}.png")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from s2rm_data.errors import UsageError
+from s2rm_data.loading import tasks_of
 from s2rm_data.models.device import choose_device
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
@@ -39,7 +40,7 @@ def settle(store: Store, wishes: Wishes, say: Callable[[str], None]) -> TrainCon
     """The config of a new run. What was chosen for the user is said."""
     task = choose_task(store, wishes.task)
     if wishes.task is None:
-        say(f"task {task}, the {'first' if task == 'bballs' else 'only'} one in {store.path} (--task chooses)")
+        say(f"task {task}, the {'first' if len(tasks_of(store)) > 1 else 'only'} one in {store.path} (--task chooses)")
     device = choose_device(wishes.device, Processes().local_rank)
     preset = wishes.preset or ("paper" if device.type == "cuda" else "laptop")
     if wishes.preset is None:
@@ -71,7 +72,7 @@ def machine_fields(device: torch.device) -> dict[str, Any]:
         bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)  # from Ampere on
         precision = "mixed" if bfloat16 else "float32"
         return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": True}
-    return {"device": "cpu", "threads": max(cores() // Processes().local_world, 1)}
+    return {"device": "cpu", "threads": max(cores() // Processes().local_count, 1)}
 
 
 def again(saved: TrainConfig, wishes: Wishes) -> TrainConfig:

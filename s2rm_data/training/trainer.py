@@ -96,7 +96,7 @@ class Trainer:
         log_length = self._restore()
         if self.config.compile:
             compile_parts(self.model, self.device)
-        self.references = reference_scores(self.validation, self.processes)
+        self.references = reference_scores(self.data.learning, self.validation, self.processes)
         with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
             if log_length == 0:
@@ -121,7 +121,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _recording(self, log_length: int) -> Iterator[Recorder]:
-        recorder = Recorder(self.folder, self.processes.is_first, log_length, self.progress.step)
+        recorder = Recorder(self.folder, self.data.learning, self.processes.is_first, log_length, self.progress.step)
         try:
             yield recorder
         finally:
@@ -160,11 +160,11 @@ class Trainer:
 
     def _save_or_stop(self) -> None:
         """Now and then save; stop if asked to. Processes must agree on both, which they do every few steps."""
-        if self.processes.world > 1 and self.progress.step % AGREE_EVERY:
+        if self.processes.count > 1 and self.progress.step % AGREE_EVERY:
             return
         save = self.clock.is_time_to_save(self.config.checkpoint_seconds)
         stop = self.interrupt.asked
-        if self.processes.world > 1:
+        if self.processes.count > 1:
             wishes = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
             save, stop = (bool(wish) for wish in self.processes.total(wishes).tolist())
         if stop:
@@ -197,7 +197,9 @@ class Trainer:
 
     def _validate(self) -> None:
         step = self.progress.step
-        result = validate(self.model, self.validation, self.processes, autocast=self.stepper.autocast)
+        result = validate(
+            self.model, self.data.learning, self.validation, self.processes, autocast=self.stepper.autocast
+        )
         check_validation(result.loss, step, self.config)
         self.progress.schedule = self.progress.schedule.after_validation(self.config, result.loss)
         is_best = self.progress.best_loss is None or result.loss < self.progress.best_loss
@@ -217,6 +219,7 @@ class Trainer:
                 loss=result.loss,
                 is_best=is_best,
                 scores=result.scores,
+                titles=self.data.learning.scores,
                 references=self.references,
             )
         )
@@ -250,8 +253,8 @@ class Trainer:
         held_out = {}
         for name, source in self.data.held_out().items():
             batches = FixedBatches(source, batch_size=self.config.validation_batch_size, share=self.processes.share)
-            result = validate(best, batches, self.processes, autocast=self.stepper.autocast)
-            references = reference_scores(batches, self.processes)
+            result = validate(best, self.data.learning, batches, self.processes, autocast=self.stepper.autocast)
+            references = reference_scores(self.data.learning, batches, self.processes)
             held_out[name] = {"loss": result.loss, **result.scores, "references": references}
         summary = {
             "model": self.config.model,

@@ -50,7 +50,7 @@ def test_processes_share_the_batch_of_one_process(store: Store, task: str) -> No
     source = open_source(store, task, "train", steps=4)
     whole = TrainingBatches(source, batch_size=4, seed=0).batch(0, 1)
     parts = [
-        TrainingBatches(source, batch_size=4, seed=0, share=Share(rank=rank, world=2)).batch(0, 1) for rank in (0, 1)
+        TrainingBatches(source, batch_size=4, seed=0, share=Share(rank=rank, count=2)).batch(0, 1) for rank in (0, 1)
     ]
     for w, a, b in zip(*map(tensors, (whole, *parts)), strict=True):
         torch.testing.assert_close(w, torch.cat([a, b]), rtol=0, atol=0)
@@ -68,7 +68,7 @@ def test_evaluation_does_not_depend_on_the_batch_size(store: Store, task: str) -
 
 def test_evaluation_takes_every_sequence_once_whatever_the_number_of_processes(store: Store) -> None:
     source = open_source(store, "bballs", "val")
-    shares = [FixedBatches(source, batch_size=2, share=Share(rank=rank, world=4)) for rank in range(4)]
+    shares = [FixedBatches(source, batch_size=2, share=Share(rank=rank, count=4)) for rank in range(4)]
     assert [n for share in shares for r in share.requests() for n in r.sequence] == list(range(6))
 
 
@@ -87,4 +87,4 @@ def test_a_batch_larger_than_the_data_is_filled_by_repetition(store: Store) -> N
 def test_batches_that_processes_cannot_share_evenly_are_refused(store: Store) -> None:
     source = open_source(store, "bballs", "train", steps=4)
     with pytest.raises(UsageError, match="multiple of 3"):
-        TrainingBatches(source, batch_size=8, seed=0, share=Share(rank=0, world=3))
+        TrainingBatches(source, batch_size=8, seed=0, share=Share(rank=0, count=3))

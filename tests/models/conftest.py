@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from s2rm_data.models import BallTargets, Batch, PolarTargets, polar_views
+from s2rm_data.generators.bballs.crops import BallTargets
+from s2rm_data.generators.sc2.images import PolarTargets, polar_views
+from s2rm_data.models import Batch
 
 SMALL_IMAGE = {"bballs": (11, 11), "sc2": (8, 12)}
 

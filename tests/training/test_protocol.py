@@ -54,8 +54,8 @@ def test_resuming_with_another_config_is_refused_by_name(tiny, train, done: Path
 
 
 def test_resuming_on_other_data_is_refused(tiny, tmp_path: Path, done: Path) -> None:
-    from s2rm_data.generate import generate
-    from s2rm_data.generators.bballs import plan
+    from s2rm_data.generators.bballs.source import plan
+    from s2rm_data.making import generate
 
     (done / "summary.json").rename(tmp_path / "summary.json")
     generate(plan(balls=(3,), train=8, val=4, test=0, frames=12, seed=7), tmp_path / "other.zarr")
@@ -186,8 +186,8 @@ def test_a_seed_that_diverges_is_replaced_by_the_next(
 
 
 def test_a_store_without_validation_data_is_refused(tiny, tmp_path: Path) -> None:
-    from s2rm_data.generate import generate
-    from s2rm_data.generators.bballs import plan
+    from s2rm_data.generators.bballs.source import plan
+    from s2rm_data.making import generate
 
     generate(plan(balls=(3,), train=8, val=0, test=0, frames=12), tmp_path / "data.zarr")
     with pytest.raises(UsageError, match="no split 'val' of the task bballs"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from s2rm_data.loading.crops import CROP, cut, cut_with_torch
+from s2rm_data.generators.bballs.crops import CROP, cut, cut_with_torch
 
 
 @pytest.mark.parametrize("size", [8, 13, 48, 50])

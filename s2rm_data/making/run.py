@@ -15,7 +15,7 @@ from typing import Any
 
 import s2rm_data
 from s2rm_data.errors import InterruptedRunError, UsageError
-from s2rm_data.generate.shards import build_shard
+from s2rm_data.making.shards import build_shard
 from s2rm_data.progress import Progress
 from s2rm_data.schema import SplitSource
 from s2rm_data.store.conflicts import already_there

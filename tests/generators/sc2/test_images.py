@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from s2rm_data.models import batch as batches
-from s2rm_data.models import polar_views
+from s2rm_data.generators.sc2 import images as batches
+from s2rm_data.generators.sc2.images import polar_views
 
 
 def test_polar_views_put_each_unit_type_and_action_on_its_own_channel():

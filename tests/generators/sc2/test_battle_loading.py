@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from s2rm_data.generators.sc2.images import polar_views
+from s2rm_data.generators.sc2.loading import HEIGHT_SCALE
 from s2rm_data.loading import FixedBatches, TrainingBatches, open_source
-from s2rm_data.loading.battles import HEIGHT_SCALE
 from s2rm_data.loading.groups import open_groups
-from s2rm_data.models import build, polar_views
+from s2rm_data.models import build
 from s2rm_data.store import Store
 
 

@@ -73,8 +73,8 @@ def test_whole_frames_are_what_is_stored(store: Store) -> None:
 def test_the_fixed_ball_is_on_in_every_frame_and_little_else_is(store: Store) -> None:
     source = open_source(store, "bballs", "train")
     always = store["bballs/train"]["frames"][:].all(axis=(0, 1))
-    assert always[source.fixed_ball().numpy()].all()
-    np.testing.assert_array_equal(always, source.fixed_ball())
+    assert always[source.fixed_ball.numpy()].all()
+    np.testing.assert_array_equal(always, source.fixed_ball)
 
 
 def test_a_model_trains_on_it(store: Store) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, log_loss, mean_squared_error
 
-from s2rm_data.metrics import PolarCounts
+from s2rm_data.generators.sc2.scores import PolarCounts
 
 
 def sample() -> tuple:

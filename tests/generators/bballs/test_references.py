@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from s2rm_data.metrics import last_seen_canvas, seen_pixels
+from s2rm_data.generators.bballs.scores import last_seen_canvas, seen_pixels
 
 
 def test_the_canvas_is_painted_view_by_view_and_keeps_what_it_saw() -> None:

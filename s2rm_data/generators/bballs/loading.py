@@ -3,12 +3,13 @@
 All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept.
 """
 
-# B sequences, T steps (T + 1 frames), V views, Q queries, S size in pixels, W bytes a row, F frames a sequence
+# B sequences, T steps (T + 1 frames), V views, Q queries, S size in pixels, W bytes per row, F frames per sequence
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from s2rm_data.batch import Batch
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.bballs.crops import CROP, BallTargets, cut
 from s2rm_data.generators.bballs.render import render
-from s2rm_data.loading.crops import CROP, cut
-from s2rm_data.loading.requests import Request, drop_count
-from s2rm_data.models.batch import BallTargets, Batch
+from s2rm_data.loading.requests import Request, drop_count, window_steps
 from s2rm_data.store import Group
 
 PAPER_VIEWS = 10  # section 'Video Prediction from Crops': A = 10 pixel positions at every step
-QUERIES = 10  # Assumption: the paper does not say how many queries a step is trained on
+QUERIES = 10  # Assumption: the paper does not say how many queries per step are trained on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,6 @@ class BallSource:
 
     `steps` is T; None takes the whole sequence. Positions are uniform over the arena, new at every frame.
     """
-
-    task = "bballs"
 
     def __init__(
         self,
@@ -146,6 +145,7 @@ class BallSource:
         bits = torch.arange(7, -1, -1, device=self.device, dtype=torch.uint8)
         return ((packed.unsqueeze(-1) >> bits) & 1).flatten(-2)[..., : self.size]
 
+    @cached_property
     def fixed_ball(self) -> Tensor:
         """(S, S) bool: the pixels of the fixed ball, on in every frame."""
         packed = render(np.empty((1, 1, 0, 2)), size=self.size, radius_px=self.radius_px)
@@ -159,16 +159,3 @@ class BallSource:
     @property
     def arena_size(self) -> tuple[float, float]:
         return float(self.size), float(self.size)
-
-
-def window_steps(steps: int | None, frames: int, where: str) -> int:
-    """T, checked against the frames there are."""
-    if frames < 2:
-        raise UsageError(f"{where}: sequences of {frames} frame have nothing to predict; make them of at least 2")
-    if steps is None:
-        return frames - 1
-    if not 1 <= steps < frames:
-        raise UsageError(
-            f"windows of {steps} steps do not fit {where}; with {frames} frames allowed are 1 to {frames - 1}"
-        )
-    return steps

@@ -5,7 +5,7 @@ gives the stored images, value for value, measures faster than reading and decom
 the steps they have. Groups with different numbers of agents are padded to the largest; the padding is masked.
 """
 
-# B episodes, T steps (T + 1 records), N agents, U units, I x J polar cells, F records an episode
+# B episodes, T steps (T + 1 records), N agents, U units, I x J polar cells, F records per episode
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from s2rm_data.batch import Batch
 from s2rm_data.config import from_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.images import UNIT_CHANNELS, PolarTargets, assemble, polar_views
 from s2rm_data.generators.sc2.maps import SIZE as MAP_SIZE
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.source import terrain_height
-from s2rm_data.loading.balls import window_steps
-from s2rm_data.loading.polar import assemble
-from s2rm_data.loading.requests import Request, check_fraction
-from s2rm_data.models.batch import UNIT_TYPES, Batch, PolarTargets, polar_views
+from s2rm_data.loading.requests import Request, check_fraction, window_steps
 from s2rm_data.store import Group
 
 STATES = (
@@ -67,9 +66,9 @@ class BattleGroup:
         self.unit_type = group["unit_type"][which]
         self.length = group["length"][which].astype(np.int64)
         self.records, self.agents = self.states["action"].shape[1:]
-        if self.unit_type.max() > UNIT_TYPES:
+        if self.unit_type.max() > UNIT_CHANNELS:
             raise UsageError(
-                f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_TYPES}"
+                f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_CHANNELS}"
             )
 
     def window(self, episode: NDArray[np.int64], start: NDArray[np.int64], steps: int) -> dict[str, NDArray[Any]]:
@@ -82,8 +81,6 @@ class BattleGroup:
 
 class BattleSource:
     """The episodes of one or several scenarios; `steps` is T, None takes whole episodes."""
-
-    task = "sc2"
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""StarCraft II scores: friendly-marker F1, unit-type macro F1, negative mean squared error of HECS, log likelihood.
+"""StarCraft II scores: friendly-marker F1, unit-type macro F1, negative mean squared error of HECS, log likelihood."""
 
-Legend: B sequences, T steps, Q queries, I x J cells.
-"""
+# B sequences, T steps, Q queries, I x J cells
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from s2rm_data.metrics.binary import BinaryCounts
-from s2rm_data.metrics.classes import ClassCounts
+from s2rm_data.generators.sc2.images import UNIT_CLASSES
+from s2rm_data.metrics import BinaryCounts, ClassCounts
 
 
 class PolarCounts(NamedTuple):
@@ -53,6 +52,12 @@ class PolarCounts(NamedTuple):
             squared_error=sums[2],
             cells=where.expand(bce.shape).sum(),
         )
+
+    @classmethod
+    def zero(cls, device: torch.device | str = "cpu") -> Self:
+        bce, ce, square = torch.zeros(3, dtype=torch.float64, device=device)
+        cells = torch.zeros((), dtype=torch.int64, device=device)
+        return cls(BinaryCounts.zero(device), ClassCounts.zero(UNIT_CLASSES, device), bce, ce, square, cells)
 
     def plus(self, other: PolarCounts) -> Self:
         return type(self)(

@@ -1,12 +1,14 @@
-"""Crops cut from bit-packed frames, zero outside the arena.
+"""Crops: how they are cut from bit-packed frames, zero outside the arena, and what is predicted of them.
 
 On a GPU with torch operations, on a CPU with a compiled loop that expands 11 bits at a time by a table (about 40 times
 as fast on one core as the same torch operations there); both give the same values.
 """
 
-# F frames, S size of the arena in pixels, W = ceil(S / 8) bytes a row, ... any shape
+# F frames, S size of the arena in pixels, W = ceil(S / 8) bytes per row, ... any shape
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +20,17 @@ from s2rm_data.compiled import compiled
 CROP = 11  # section 'Video Prediction from Crops': 11 x 11 crops
 REACH = CROP // 2
 _PADDED = 16  # the compiled loop writes a row as two 64-bit words; the crop is a view of the first 11 bytes
+
+
+class BallTargets(NamedTuple):
+    crop: Tensor  # (B, T, Q, 1, 11, 11) 0/1, any dtype: frame t + 1 around the query, zero outside the arena
+
+
+class BallPrediction(NamedTuple):
+    crop: Tensor  # (B, T, Q, 1, 11, 11) logits
+
+    def probability(self) -> Tensor:
+        return self.crop.sigmoid()
 
 
 def cut(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:

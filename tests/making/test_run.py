@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from toy import ToySplit, tree
 
 from s2rm_data.errors import ConflictError, DiskError, InterruptedRunError, UsageError
-from s2rm_data.generate import generate, plan_splits
+from s2rm_data.making import generate, plan_splits
 from s2rm_data.store import Store, verify
 
 

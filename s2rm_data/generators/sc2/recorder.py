@@ -22,13 +22,13 @@ import numpy as np
 import s2rm_data
 from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
-from s2rm_data.generate.shards import ShardBuilder
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.backends.live import LiveEpisode
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record
 from s2rm_data.generators.sc2.source import GENERATOR_VERSION, Sc2Split, terrain_height
+from s2rm_data.making.shards import ShardBuilder
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store.writer import SplitSpec, StoreWriter
 
