@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_stores import make_small_store
 
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
@@ -14,11 +13,6 @@ from s2rm_data.training.protocol import Order, Session
 from s2rm_data.training.settle import Wishes, settle
 
 TINY = {"window": 4, "views": 5, "queries": 3, "batch_size": 4, "width": 2, "threads": 1, "held_out_sequences": 2}
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(make_small_store(Path(tmp_path_factory.mktemp("training")) / "data.zarr"))
 
 
 @pytest.fixture(scope="session")
