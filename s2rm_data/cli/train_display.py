@@ -1,4 +1,4 @@
-"""What a run looks like while it goes on: live on a terminal, plain lines elsewhere; both on standard error."""
+"""What a run looks like while it trains: live on a terminal, plain lines elsewhere; both on standard error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Lines(Listener):
         click.echo(f"s2rm-train: {text}", err=True)
 
     def start(self, name: str, step: int, total: int) -> None:
-        self.say(f"{name}: {'going on' if step else 'training'} from step {step:,} to {total:,}")
+        self.say(f"{name}: {'resuming' if step else 'training'} from step {step:,} to {total:,}")
 
     def pace(self, pace: Pace) -> None:
         if time.monotonic() - self._said >= LINE_SECONDS:

@@ -19,8 +19,8 @@ except ModuleNotFoundError:
     raise missing_component("torch", "train", "loading batches") from None
 
 from s2rm_data.learning import Source
+from s2rm_data.loading.batches import FixedBatches, TrainingBatches
 from s2rm_data.loading.groups import groups_of, open_groups, open_source, tasks_of
-from s2rm_data.loading.order import FixedBatches, TrainingBatches
 from s2rm_data.loading.prefetch import Prefetcher
 
 __all__ = [

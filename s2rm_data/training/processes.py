@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from s2rm_data.errors import UsageError
-from s2rm_data.loading.order import Share
+from s2rm_data.loading.batches import Share
 
 
 class Processes:

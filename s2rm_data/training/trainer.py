@@ -26,10 +26,10 @@ from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.interrupt import Interrupt
+from s2rm_data.training.journal import Journal
 from s2rm_data.training.listener import Listener, Pace, Validated
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.records import Recorder
 from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
@@ -97,7 +97,7 @@ class Trainer:
         if self.config.compile:
             compile_parts(self.model, self.device)
         self.references = reference_scores(self.data.learning, self.validation, self.processes)
-        with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
+        with self._recording(log_length) as self.journal, Interrupt() as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
             if log_length == 0:
                 self._begin()
@@ -105,7 +105,7 @@ class Trainer:
         return self._complete()  # nothing to save in it any more: a signal ends it at once
 
     def _begin(self) -> None:
-        self.recorder.log({"kind": "references", **self.references})
+        self.journal.log({"kind": "references", **self.references})
         if self.fine_tuning:
             self._validate()
         self._checkpoint()
@@ -120,12 +120,12 @@ class Trainer:
         return int(record["log_bytes"])
 
     @contextlib.contextmanager
-    def _recording(self, log_length: int) -> Iterator[Recorder]:
-        recorder = Recorder(self.folder, self.data.learning, self.processes.is_first, log_length, self.progress.step)
+    def _recording(self, log_length: int) -> Iterator[Journal]:
+        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log_length, self.progress.step)
         try:
-            yield recorder
+            yield journal
         finally:
-            recorder.close()
+            journal.close()
 
     # -- steps
 
@@ -153,7 +153,7 @@ class Trainer:
             self._flush()
             with self.clock.paused():
                 self._validate()
-            self.recorder.timing(self._timing(prefetcher))
+            self.journal.timing(self._timing(prefetcher))
             self._checkpoint()
             self.clock.is_time_to_save(0)
         self._save_or_stop()
@@ -165,8 +165,8 @@ class Trainer:
         save = self.clock.is_time_to_save(self.config.checkpoint_seconds)
         stop = self.interrupt.asked
         if self.processes.count > 1:
-            wishes = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
-            save, stop = (bool(wish) for wish in self.processes.total(wishes).tolist())
+            overrides = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
+            save, stop = (bool(wish) for wish in self.processes.total(overrides).tolist())
         if stop:
             self._stop()
         if save:
@@ -181,7 +181,7 @@ class Trainer:
             watched = loss if math.isfinite(norm) else norm
             self.progress.watch = self.progress.watch.after(watched, step, self.config)
             epoch = step // self.batches.steps_per_epoch
-            self.recorder.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
+            self.journal.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
             self._last = (loss, lr)
         self._pending.clear()
 
@@ -190,7 +190,7 @@ class Trainer:
         self._checkpoint()
         raise InterruptedRunError(
             f"interrupted at step {self.progress.step} of {self.total}, which is saved; "
-            f"go on with: s2rm-train --resume --out {self.folder.path}"
+            f"resume with: s2rm-train --resume --out {self.folder.path}"
         )
 
     # -- validation and checkpoints
@@ -209,9 +209,9 @@ class Trainer:
                 save_weights(self.model, self.folder.best)
         epoch = step // self.batches.steps_per_epoch
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
-        self.recorder.validation(record, self.references)
+        self.journal.validation(record, self.references)
         if self.processes.is_first:
-            self.recorder.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
+            self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
         self.listener.validated(
             Validated(
                 step=step,
@@ -229,7 +229,7 @@ class Trainer:
         self._flush()
         if self.processes.is_first:
             save_weights(self.model, self.folder.last)
-            record = {"progress": self.progress.to_json(), "log_bytes": self.recorder.sync()}
+            record = {"progress": self.progress.to_json(), "log_bytes": self.journal.sync()}
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
 

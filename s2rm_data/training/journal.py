@@ -13,7 +13,7 @@ from s2rm_data.training.folder import Log, RunFolder, read_log
 from s2rm_data.training.pictures import draw_curves, draw_predictions
 
 
-class Recorder:
+class Journal:
     def __init__(self, folder: RunFolder, learning: Learning, is_first: bool, log_length: int, step: int) -> None:
         self._folder, self._learning = folder, learning
         self._is_first = is_first

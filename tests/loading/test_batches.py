@@ -7,7 +7,7 @@ import torch
 
 from s2rm_data.errors import UsageError
 from s2rm_data.loading import FixedBatches, TrainingBatches, open_source
-from s2rm_data.loading.order import Share
+from s2rm_data.loading.batches import Share
 from s2rm_data.models import Batch
 from s2rm_data.store import Store
 
