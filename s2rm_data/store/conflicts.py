@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.store.files import PARTIAL
+from s2rm_data.files import PARTIAL
 from s2rm_data.store.layout import META, ArrayLayout, is_foreign, parents
 from s2rm_data.store.manifest import Manifest, read_document, read_object
 from s2rm_data.store.split import SplitSpec

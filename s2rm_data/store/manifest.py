@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.store.files import sync_folder, write_whole
+from s2rm_data.files import sync_folder, write_whole
 from s2rm_data.store.layout import FORMAT_VERSION, META, json_bytes, parents, root_document, shard_object
 
 

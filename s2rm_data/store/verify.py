@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from s2rm_data.errors import DamagedStoreError
+from s2rm_data.files import PARTIAL
 from s2rm_data.progress import Progress
-from s2rm_data.store.files import PARTIAL
 from s2rm_data.store.layout import META
 from s2rm_data.store.manifest import Manifest, read_object
 from s2rm_data.store.reader import Store

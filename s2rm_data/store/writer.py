@@ -21,9 +21,9 @@ from pathlib import Path
 from types import TracebackType
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store.conflicts import check_place, check_split, existing_manifest
-from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
 from s2rm_data.store.layout import META, group_document, json_bytes, parents
 from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document
 from s2rm_data.store.split import SplitSpec

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from s2rm_data.files import replaced
 from s2rm_data.loading import BallSource, FixedBatches
 from s2rm_data.loading.crops import CROP, REACH
 from s2rm_data.metrics import seen_pixels
 from s2rm_data.models import Batch, WorldModel
-from s2rm_data.training.checkpoint import replaced
 
 MAIN_SCORE = {"bballs": "f1", "sc2": "fm_f1"}
 SCORE_TITLES = {"f1": "F1", "fm_f1": "friendly-marker F1"}
