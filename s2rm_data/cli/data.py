@@ -9,7 +9,7 @@ import click
 import s2rm_data
 from s2rm_data.cli.bballs import bballs
 from s2rm_data.cli.export import export
-from s2rm_data.cli.inspect import info, verify
+from s2rm_data.cli.inspect import info, repair, verify
 from s2rm_data.cli.preview import preview
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.sc2 import sc2
@@ -35,7 +35,7 @@ def data() -> None:
     """
 
 
-for _command in (bballs, sc2, info, verify, preview, stats, export, sc2_server):
+for _command in (bballs, sc2, info, verify, repair, preview, stats, export, sc2_server):
     data.add_command(_command)
 
 

@@ -35,14 +35,14 @@ def check_split(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
     for group in manifest.groups:
         if group.startswith(spec.group + "/") or spec.group.startswith(group + "/"):
             raise ConflictError(f"{root}: {spec.group} and {group}, which is there, cannot hold each other")
-    _check_links(root, spec.group)
+    check_links(root, spec.group)
     _check_amount(manifest, spec)
     if spec.group in manifest.groups:
         _check_bytes(root, manifest, spec.group)
         _check_same(root, manifest, spec)
 
 
-def _check_links(root: Path, group: str) -> None:
+def check_links(root: Path, group: str) -> None:
     """Nothing is written through a link that leads out of the store."""
     for path in (*parents(group), group):
         if (root / path).is_symlink():
