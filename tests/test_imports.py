@@ -17,7 +17,7 @@ LAYERS = [
     {"models", "metrics"},
     {"store", "generators"},
 ]
-BASE = {"errors", "files", "registry", "config", "seeding", "philox", "compiled", "schema", "progress", ""}
+BASE = {"errors", "files", "interrupt", "registry", "config", "seeding", "philox", "compiled", "schema", "progress", ""}
 APART = {"models": {"store", "generators"}, "metrics": {"store", "generators"}}  # lower, and still not to be imported
 FORBIDDEN = {  # external package -> the only parts that may import it
     "zarr": {"store"},
