@@ -6,11 +6,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import NoReturn
+import warnings
+from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError
+from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning
 from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
@@ -28,6 +29,7 @@ def run(command: click.Command, name: str) -> NoReturn:
     """Run a command as a program: never returns."""
     begin_program(name)
     _open_streams()
+    _print_warnings(name)
     raise_from_now_on()
     output = sys.stdout
     try:
@@ -100,6 +102,16 @@ class _Unfailing(io.FileIO):
             return super().write(data) or 0
         except OSError:
             return len(data)
+
+
+def _print_warnings(name: str) -> None:
+    """Print our own warnings as one line, without the place in the source."""
+    usual = warnings.formatwarning
+
+    def format_warning(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        return f"{name}: {message}\n" if issubclass(category, S2RMWarning) else usual(message, category, *where)
+
+    warnings.formatwarning = format_warning  # type: ignore[assignment]
 
 
 def _open_streams() -> None:
