@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.config import to_json
+from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.config import (
     PAPER_FRAMES,
@@ -172,6 +172,12 @@ class BallsSplit:
             "radius": np.full((stop - start, self.config.balls), self.config.radius_px),
             "seed": seeds,
         }
+
+
+def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
+    """The split that was stored with these settings."""
+    config = from_json(BallsConfig, settings["config"])
+    return BallsSplit(config=config, split=settings["split"], count=count, seed=settings["seed"])
 
 
 def plan(

@@ -64,6 +64,11 @@ class Balls(World):
 
         return Making(splits=plan(**options))
 
+    def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
+        from s2rm_data.generators.bballs.source import split_from_settings
+
+        return split_from_settings(settings, count)
+
     def learning(self) -> Learning:
         from s2rm_data.generators.bballs.learning import LEARNING
 
