@@ -31,7 +31,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from s2rm_data.models import BallTargets, Batch, PolarTargets, WorldModel, build, names, polar_views
+from s2rm_data.generators.bballs.crops import BallTargets
+from s2rm_data.generators.sc2.images import PolarTargets, polar_views
+from s2rm_data.models import Batch, WorldModel, build, names
 from s2rm_data.models.codecs.conv import ConvDecoder, ConvEncoder
 from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap
 from s2rm_data.training.machine import tune_allocator

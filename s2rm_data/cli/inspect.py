@@ -132,7 +132,7 @@ def repair(store: Path, group: str, quiet: bool, as_json: bool) -> None:
     Example:
       s2rm-data repair data.zarr bballs/train
     """
-    from s2rm_data.generate.repair import repair as repair_group
+    from s2rm_data.making.repair import repair as repair_group
 
     with progress_for("repairing", "sequences", quiet=quiet) as progress:
         done = repair_group(store, group, progress=progress)

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Encoded, Piece, pieces
-from s2rm_data.loading import BallSource
-from s2rm_data.loading.crops import REACH, crops_of_one, cut_pixels
-from s2rm_data.metrics import BallCounts, last_seen_canvas, seen_pixels
-from s2rm_data.models import BallPrediction, BallTargets
+from s2rm_data.generators.bballs.crops import REACH, BallPrediction, BallTargets, crops_of_one, cut_pixels
+from s2rm_data.generators.bballs.loading import BallSource
+from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 
@@ -85,7 +84,7 @@ def _truth(piece: Piece) -> tuple[Tensor, Tensor]:
     """Target crops (B, T, Q, 11, 11) as bool, and where in them the fixed ball is."""
     assert isinstance(piece.source, BallSource)
     assert isinstance(piece.batch.targets, BallTargets)
-    fixed = crops_of_one(piece.source.fixed_ball(), piece.batch.query_position)
+    fixed = crops_of_one(piece.source.fixed_ball, piece.batch.query_position)
     return piece.batch.targets.crop.squeeze(-3).bool(), fixed
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from s2rm_data.evaluation.battles import reference_images
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
-from s2rm_data.models import PolarPrediction, PolarTargets
+from s2rm_data.generators.sc2.images import PolarPrediction, PolarTargets
 from s2rm_data.store import Group
 
 

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
-from s2rm_data.loading import BallSource
-from s2rm_data.loading.crops import CROP, REACH
-from s2rm_data.metrics import BallCounts, last_seen_canvas, seen_pixels
-from s2rm_data.models import BallPrediction, WorldModel
+from s2rm_data.generators.bballs.crops import CROP, REACH, BallPrediction
+from s2rm_data.generators.bballs.loading import BallSource
+from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
+from s2rm_data.models import WorldModel
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 
@@ -145,7 +145,7 @@ def roll_outs(
             first = grid_positions(source.size)[1]
             inside = slice(first, first + source.size // CROP * CROP)
             frames = source.whole_frames(piece.request)[..., inside, inside].bool()
-            true, fixed = frames[:, prompt : prompt + horizon], source.fixed_ball()[inside, inside]
+            true, fixed = frames[:, prompt : prompt + horizon], source.fixed_ball[inside, inside]
             for name, drawn in _references(piece, prompt, horizon, inside).items():
                 tallies[name].add(drawn, true, fixed)
             position = torch.from_numpy(piece.request.view).float().to(device)
@@ -176,7 +176,7 @@ def _references(piece: Piece, prompt: int, horizon: int, inside: slice) -> dict[
     seen = seen_pixels(batch.view_position[:, :prompt], batch.view_mask[:, :prompt], source.size, REACH)
     held = {
         "always_off": torch.zeros_like(frames[:, -1]).bool(),
-        "centre_only": source.fixed_ball().expand(frames[:, -1].shape),
+        "centre_only": source.fixed_ball.expand(frames[:, -1].shape),
         "last_seen": last_seen_canvas(frames, seen)[:, -1],
         "copy_previous": frames[:, -1].bool(),
     }

@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from s2rm_data.loading import BallSource, BattleSource
-from s2rm_data.loading.balls import BallRequest
-from s2rm_data.loading.battles import BattleRequest
+from s2rm_data.batch import Prediction
+from s2rm_data.generators.bballs.loading import BallRequest, BallSource
+from s2rm_data.generators.sc2.images import PolarTargets
+from s2rm_data.generators.sc2.loading import BattleRequest, BattleSource
 from s2rm_data.loading.requests import Request
-from s2rm_data.models import Batch, PolarTargets, WorldModel
-from s2rm_data.models.batch import Prediction
+from s2rm_data.models import Batch, WorldModel
 from s2rm_data.seeding import generator
 from s2rm_data.store import Group
 from s2rm_data.store.reader import StoredArray
@@ -85,7 +85,7 @@ class Piece:
         masks = {"view_mask": self.batch.view_mask & keep[:, :-1]}
         if self.batch.next_view_mask is not None:
             masks["next_view_mask"] = self.batch.next_view_mask & keep[:, 1:]
-        return dataclasses.replace(self.batch, **masks)  # type: ignore[arg-type]
+        return dataclasses.replace(self.batch, **masks)
 
     def _keep(self, row: int, fraction: float) -> NDArray[np.bool_]:
         random = generator(SEED, "evaluation/drop", self.first + row)

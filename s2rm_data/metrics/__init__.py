@@ -1,4 +1,4 @@
-"""Metrics of the paper and the references they are read beside; pure functions of tensors, on any device.
+"""Scores from pooled counts, and losses; pure functions of tensors, on any device. Worlds build theirs of these.
 
 Counts are pooled over sequences, steps, queries and pixels before a score is taken of them.
 """
@@ -12,18 +12,7 @@ try:
 except ModuleNotFoundError:
     raise missing_component("torch", "train", "a metric") from None
 
-from s2rm_data.metrics.balls import BALL_SCORES, BallCounts
 from s2rm_data.metrics.binary import BinaryCounts
 from s2rm_data.metrics.classes import ClassCounts
-from s2rm_data.metrics.polar import PolarCounts
-from s2rm_data.metrics.references import last_seen_canvas, seen_pixels
 
-__all__ = [
-    "BALL_SCORES",
-    "BallCounts",
-    "BinaryCounts",
-    "ClassCounts",
-    "PolarCounts",
-    "last_seen_canvas",
-    "seen_pixels",
-]
+__all__ = ["BinaryCounts", "ClassCounts"]

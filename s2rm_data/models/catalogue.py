@@ -1,4 +1,4 @@
-"""Models by name: building one, its config for a task, and the list of all with their sizes."""
+"""Models by name: building one, its config for a world, and the list of all with their sizes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 import torch
 
-from s2rm_data.models.config import TASKS, ModelConfig
+from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.world_model import WorldModel
-from s2rm_data.registry import Registry
-
-MODELS = Registry(
-    package="s2rm_data.models.zoo", attribute="MODEL", kind="model", hint="list them with s2rm-train --list-models"
-)
+from s2rm_data.registry import MODELS, WORLDS
 
 
 def names() -> list[str]:
@@ -22,12 +18,13 @@ def names() -> list[str]:
 
 
 def config_for(name: str, task: str, **overrides: Any) -> ModelConfig:
-    """The model's config: the paper's values for the task, then the overrides."""
-    return MODELS.load(name).Config.for_task(task, **overrides)
+    """The model's config: the paper's values for the world, then the overrides."""
+    config_class: type[ModelConfig] = MODELS.load(name).Config
+    return config_class.for_task(task, WORLDS.load(task).learning().paper_fields.get(name), **overrides)
 
 
 def build(name: str, task: str, **overrides: Any) -> WorldModel:
-    """A freshly initialised model (from torch's global generator) with the paper's values for the task."""
+    """A freshly initialised model (from torch's global generator) with the paper's values for the world."""
     return MODELS.load(name)(config_for(name, task, **overrides))
 
 
@@ -41,8 +38,8 @@ class ModelSummary:
 
 
 def summaries() -> list[ModelSummary]:
-    """Every model on every task with its default config; no weights are made."""
-    return [_summary(name, task) for name in names() for task in TASKS]
+    """Every model on every world with its default config; no weights are made."""
+    return [_summary(name, task) for name in names() for task in WORLDS.names()]
 
 
 def _summary(name: str, task: str) -> ModelSummary:

@@ -1,7 +1,7 @@
-"""What all models share in their configs: the task's shapes and scales, the positional embedding, encoder and decoder.
+"""What all models share in their configs: the world's shapes and scales, the positional embedding, encoder and decoder.
 
-A config is built with `Config.for_task(task, **overrides)`: the fields' own defaults hold for both tasks, the class
-attribute PAPER gives those that differ, the overrides come last. Every field is then checked.
+A config is built by `catalogue.config_for`: the fields' own defaults hold for all worlds, the world gives those that
+differ, the overrides come last. Every field is then checked.
 """
 
 from __future__ import annotations
@@ -9,43 +9,23 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from s2rm_data.errors import UsageError, did_you_mean
-from s2rm_data.models.batch import POLAR_CHANNELS
+from s2rm_data.learning import Learning
+from s2rm_data.registry import WORLDS
 
-TASKS = ("bballs", "sc2")
 CODECS = ("conv", "mlp")
-
-# Per task, for all models.
-_TASK_DEFAULTS: dict[str, dict[str, Any]] = {
-    "bballs": {
-        "image_size": (11, 11),  # section 'Video Prediction from Crops'
-        "arena_size": (48.0, 48.0),  # ditto, pixels
-        "embedding_size": 16,  # table tab:bb_hparams
-        # Assumption: pixels x 0.25 and base 16 learned fastest; base 10000 makes P all but constant over the arena.
-        "position_scale": 0.25,
-    },
-    "sc2": {
-        # Assumption: the paper does not give its image size; 16 x 48 is what the data have by default.
-        "image_size": (16, 48),
-        "arena_size": (32.0, 32.0),  # all SMAC maps are 32 x 32
-        "embedding_size": 8,  # table tab:sc2_hparams
-        # Assumption: with two bands a coordinate, 1.0 gives turns of 25 and 100 map units, local yet one-to-one.
-        "position_scale": 1.0,
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """`codec` picks the encoder and decoder pair: `conv`, or `mlp` for small budgets. `width` is its channels/units."""
 
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {"bballs": {}, "sc2": {}}
-
-    task: str
-    image_size: tuple[int, int]  # H, W; for sc2 radial and angular cells
+    task: str  # name of the world
+    image_size: tuple[int, int]  # H, W
     arena_size: tuple[float, float]  # extent of positions in x and y, from 0
     embedding_size: int  # d, of the positional embedding
     position_scale: float
@@ -53,13 +33,13 @@ class ModelConfig:
     codec: str = "conv"
     width: int = 32  # Assumption: channels of every layer; the paper's figures are lost
     encoding_size: int = 128  # first dimension of Theta, tables tab:bb_hparams and tab:sc2_hparams
-    # Assumption: few pixels are set, so logits start low (for sc2 also the class `nothing` high).
+    # Assumption: few pixels are set, so logits start low.
     output_bias: float = -2.5
 
     @classmethod
-    def for_task(cls, task: str, **overrides: Any) -> Self:
-        if task not in TASKS:
-            raise UsageError(f"no task {task!r}{did_you_mean(str(task), TASKS)}; the choices are {', '.join(TASKS)}")
+    def for_task(cls, task: str, paper_fields: Mapping[str, Any] | None = None, **overrides: Any) -> Self:
+        """The world's defaults for all models, those of the paper for this one, then the overrides."""
+        learning: Learning = WORLDS.load(task).learning()
         names = [f.name for f in fields(cls) if f.name != "task"]
         for key in overrides:
             if key not in names:
@@ -67,14 +47,14 @@ class ModelConfig:
                     f"{cls.__name__} has no field {key!r}{did_you_mean(key, names)}; it has {', '.join(names)}"
                 )
         hints = typing.get_type_hints(cls)
-        values = {**_TASK_DEFAULTS[task], **cls.PAPER[task], **overrides}
+        values = {**learning.model_defaults, **(paper_fields or {}), **overrides}
         return cls(task=task, **{key: _coerced(hints[key], value) for key, value in values.items()})
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             self._check_type(field.name, hints[field.name])
-        self._require("task", self.task in TASKS, f"one of {', '.join(TASKS)}")
+        self._require("task", self.task in WORLDS.names(), f"one of {', '.join(WORLDS.names())}")
         self._require("codec", self.codec in CODECS, f"one of {', '.join(CODECS)}")
         self._require("image_size", min(self.image_size) >= 3, "at least (3, 3)")
         self._require("arena_size", min(self.arena_size) > 0, "positive")
@@ -84,8 +64,10 @@ class ModelConfig:
         self._require("position_base", self.position_base >= 1, "at least 1")
 
     @property
-    def view_channels(self) -> int:
-        return 1 if self.task == "bballs" else POLAR_CHANNELS
+    def learning(self) -> Learning:
+        """What the world's images mean: channels, losses, scores."""
+        learning: Learning = WORLDS.load(self.task).learning()
+        return learning
 
     def _require(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:

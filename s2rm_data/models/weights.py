@@ -14,12 +14,13 @@ from torch import Tensor
 
 from s2rm_data.config import canonical_json, from_json, to_json
 from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.models.catalogue import MODELS
 from s2rm_data.models.world_model import WorldModel
+from s2rm_data.registry import MODELS
 
 
 def model_name(model: WorldModel) -> str:
-    return type(model).__module__.rpartition(".")[2]
+    """The name under which the model is found; a class that is not registered goes by its module's name."""
+    return MODELS.name_of(type(model)) or type(model).__module__.rpartition(".")[2]
 
 
 def save_model(model: WorldModel, path: str | Path) -> None:

@@ -28,11 +28,10 @@ from s2rm_data.generators.sc2.backends.catalogue import (
     TYPE_OF_STANDARD,
     custom_ids,
 )
-from s2rm_data.generators.sc2.engine import IDLE
+from s2rm_data.generators.sc2.codes import ORDERS, Order
 from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE, terrain
-from s2rm_data.generators.sc2.rollout import ORDERS
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox
 
@@ -150,7 +149,7 @@ class Game:
             slot = self.slot(tag)
             if slot is None or not self.queues[tag]:
                 del self.queues[tag]
-            elif orders.kind[0, slot] == IDLE:
+            elif orders.kind[0, slot] == Order.IDLE:
                 self.obey(slot, self.queues[tag].popleft())
 
     def obey(self, slot: int, command: Command) -> None:

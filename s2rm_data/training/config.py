@@ -11,7 +11,7 @@ from typing import Any
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.models import config_for
 from s2rm_data.models import names as model_names
-from s2rm_data.models.config import TASKS
+from s2rm_data.registry import WORLDS
 
 SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "mixed")
@@ -35,8 +35,8 @@ class TrainConfig:
     steps: int | None = None
     batch_size: int = 32
     window: int | None = None
-    views: int = 10  # bballs only
-    queries: int = 10  # bballs only
+    views: int = 10  # per frame; for worlds in which one may look anywhere
+    queries: int = 10  # per step; likewise
 
     lr: float = 3e-4
     fine_tuning_lr: float | None = None  # None: as lr
@@ -64,8 +64,7 @@ class TrainConfig:
     model_fields: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise UsageError(f"no task {self.task!r}{did_you_mean(self.task, TASKS)}; the choices are {_list(TASKS)}")
+        WORLDS.load(self.task)  # refuses a name that it does not know
         if self.model not in model_names():
             raise UsageError(
                 f"no model {self.model!r}{did_you_mean(self.model, model_names())}; the choices are "

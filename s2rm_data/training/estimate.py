@@ -50,7 +50,7 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
     begun = time.monotonic()
     few = FixedBatches(data.validation, batch_size=config.validation_batch_size)
     few._sequences = few._sequences[: config.validation_batch_size]
-    validate(model, few, processes, autocast=stepper.autocast)
+    validate(model, data.learning, few, processes, autocast=stepper.autocast)
     per_validation = (time.monotonic() - begun) * -(-len(data.validation) // config.validation_batch_size)
     return Estimate(
         parameters=model.parameter_count(),

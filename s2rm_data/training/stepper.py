@@ -62,12 +62,12 @@ class Stepper:
         self.processes.average_gradients(self.parameters)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or float("inf"))
         self.optimiser.step()
-        whole = self.processes.total(loss.detach() * share) / self.processes.world
+        whole = self.processes.total(loss.detach() * share) / self.processes.count
         return torch.stack([whole, norm.detach()])
 
     def _share(self, batch: Batch) -> Tensor | float:
         """What makes the mean over processes the mean over all targets, when they do not have equally many."""
-        if self.processes.world == 1:
+        if self.processes.count == 1:
             return 1.0
         count = batch.query_mask.sum().float()
-        return count * self.processes.world / self.processes.total(count).clamp(min=1)
+        return count * self.processes.count / self.processes.total(count).clamp(min=1)

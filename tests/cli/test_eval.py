@@ -17,9 +17,9 @@ from tiny_runs import make_run
 
 from s2rm_data.cli.eval import evaluate
 from s2rm_data.errors import S2RMError
-from s2rm_data.generate import generate
-from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
+from s2rm_data.making import generate
 
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 

@@ -62,7 +62,7 @@ def test_resume_needs_no_more_than_the_folder(store: Path, tmp_path: Path) -> No
     (tmp_path / "run" / "summary.json").unlink()
     result = typed("--resume", "--out", tmp_path / "run", "--json")
     assert result.exception is None
-    assert "going on from step 2 to 2" in result.stderr
+    assert "resuming from step 2 to 2" in result.stderr
     error = refused("--resume", "--out", tmp_path / "run", "--model", "lstm")
     assert isinstance(error, ConflictError)
     assert "model = 's2gru', not 'lstm'" in str(error)

@@ -12,7 +12,7 @@ from tiny_runs import make_run
 from s2rm_data.evaluation.balls import REFERENCES, one_step
 from s2rm_data.evaluation.runs import Run, load_runs
 from s2rm_data.evaluation.streaming import pieces
-from s2rm_data.models import BallPrediction
+from s2rm_data.generators.bballs.crops import BallPrediction
 from s2rm_data.progress import Progress
 from s2rm_data.store import Store
 

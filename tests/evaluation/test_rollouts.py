@@ -10,8 +10,7 @@ from torch import Tensor
 
 from s2rm_data.evaluation.rollouts import grid_positions, roll_out, roll_outs, spans, stitch
 from s2rm_data.evaluation.runs import load_runs
-from s2rm_data.loading.crops import cut_pixels
-from s2rm_data.models import BallPrediction
+from s2rm_data.generators.bballs.crops import BallPrediction, cut_pixels
 from s2rm_data.progress import Progress
 from s2rm_data.store import Store
 

@@ -11,7 +11,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.evaluation import stats as module
 from s2rm_data.evaluation.figures.stats import save_stats
 from s2rm_data.evaluation.stats import stats_of, wilson
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 
 

@@ -7,7 +7,6 @@ import pytest
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.models import build, config_for, names, summaries
-from s2rm_data.models.config import TASKS
 
 # Tables tab:bb_hparams and tab:sc2_hparams, by the config's names.
 S2RM = {"modules": 10, "hidden_size": 128, "bandwidth": 1.0, "input_heads": 2, "cell_heads": 4, "key_size": 16}
@@ -50,7 +49,7 @@ def test_the_six_models_are_found_by_name():
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
 def test_configs_go_to_json_and_back(name, task):
     config = config_for(name, task)
     assert from_json(type(config), to_json(config)) == config

@@ -178,7 +178,7 @@ import numpy as np
 from absl import flags
 flags.FLAGS(["test"])
 from smac.env import StarCraft2Env
-from s2rm_data.generate.recorder import Recorder
+from s2rm_data.generators.sc2.recorder import Recorder
 rng, returns = np.random.default_rng(0), []
 with Recorder(StarCraft2Env(map_name="3s5z", seed=3), Path(sys.argv[1]), episodes=2, policy="random") as env:
     while not env.full:

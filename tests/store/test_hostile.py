@@ -18,7 +18,7 @@ from hostile_stores import change_array, change_group, replace_object, reseal
 from toy import ToySplit
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.store import Store, verify
 from s2rm_data.store.codec import ABSENT, assemble_shard
 from s2rm_data.store.documents import MOST_ROOT_BYTES

@@ -9,7 +9,7 @@ from s2rm_data.models import names
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig, parse_assignments, settable_names
 from s2rm_data.training.presets import PRESETS, preset_fields, preset_model_fields
-from s2rm_data.training.settle import Wishes, machine_fields, settle
+from s2rm_data.training.resolve import Overrides, machine_fields, resolve
 
 
 def config(**fields) -> TrainConfig:
@@ -43,7 +43,7 @@ def test_the_preset_paper_is_the_papers_protocol() -> None:
 
 def test_fine_tuning_follows_the_rate(store: Store) -> None:
     def rates(preset: str, **fields: float) -> tuple[float, float | None]:
-        made = settle(store, Wishes(task="bballs", preset=preset, device="cpu", fields=fields), lambda text: None)
+        made = resolve(store, Overrides(task="bballs", preset=preset, device="cpu", fields=fields), lambda text: None)
         return made.lr, made.fine_tuning_lr
 
     assert rates("paper", lr=1e-5) == (1e-5, None)  # the same

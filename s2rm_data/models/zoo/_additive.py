@@ -23,7 +23,7 @@ from s2rm_data.models.world_model import WorldModel
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveConfig(ModelConfig):
-    # Assumption: r_t holds all views in one vector, so it is given the width of the bballs baselines' states.
+    # Assumption: r_t holds all views in one vector, so it is given the width of the ball baselines' states.
     encoding_size: int = 512
 
 

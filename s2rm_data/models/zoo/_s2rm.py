@@ -23,9 +23,9 @@ from s2rm_data.models.world_model import WorldModel
 
 @dataclass(frozen=True, kw_only=True)
 class S2RMConfig(ModelConfig):
-    """Values from tables tab:bb_hparams and tab:sc2_hparams unless marked."""
+    """Values from tables tab:bb_hparams and tab:sc2_hparams unless marked; worlds give those that differ."""
 
-    truncation: float  # tau
+    truncation: float = 0.6  # tau
     modules: int = 10  # M
     hidden_size: int = 128  # H
     bandwidth: float = 1.0  # epsilon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -15,12 +15,7 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig(AdditiveConfig):
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "bballs": {"hidden_size": 512},  # table tab:bb_hparams
-        "sc2": {"hidden_size": 2048},  # table tab:sc2_hparams
-    }
-
-    hidden_size: int
+    hidden_size: int = 512  # table tab:bb_hparams; worlds give their own
 
 
 class LSTMState(NamedTuple):
@@ -30,6 +25,11 @@ class LSTMState(NamedTuple):
 
 class LSTM(AdditiveModel):
     Config = LSTMConfig
+    title, colour, marker, place = "LSTM", "#0072b2", "^", 3
+    small_fields = {
+        "laptop": {"encoding_size": 256, "hidden_size": 512},
+        "smoke": {"hidden_size": 64},
+    }
 
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config, hidden_size=config.hidden_size)

@@ -23,7 +23,7 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class RIMsConfig(AdditiveConfig):
-    """Table tab:bb_hparams. Assumption: the same for sc2, where the paper reports no RIMs."""
+    """Table tab:bb_hparams. Assumption: the same for StarCraft II, where the paper reports no RIMs."""
 
     blocks: int = 6  # k_T
     active_blocks: int = 5  # k_A
@@ -52,6 +52,11 @@ class Encoded(NamedTuple):
 
 class RIMs(AdditiveModel):
     Config = RIMsConfig
+    title, colour, marker, place = "RIMs", "#e69f00", "v", 5
+    small_fields = {
+        "laptop": {"encoding_size": 256},
+        "smoke": {"hidden_size": 60, "input_value_size": 32},
+    }
 
     def __init__(self, config: RIMsConfig) -> None:
         super().__init__(config, hidden_size=config.hidden_size)

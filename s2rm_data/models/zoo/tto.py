@@ -24,6 +24,11 @@ class TTO(AdditiveModel):
     """State: h (B, R); the state before a step is not read."""
 
     Config = TTOConfig
+    title, colour, marker, place = "TTO", "#56b4e9", "*", 6
+    small_fields = {
+        "laptop": {"encoding_size": 256},
+        "smoke": {"hidden_size": 64},
+    }
     needs_next_views = True
 
     def __init__(self, config: TTOConfig) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from s2rm_data.config import canonical_json, from_json
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.bballs import BallsConfig, BallsSplit, plan
+from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.render import render
 from s2rm_data.generators.bballs.simulate import simulate_sequences
+from s2rm_data.generators.bballs.source import BallsSplit, plan
 from s2rm_data.schema import SplitSource
 
 
@@ -90,7 +91,8 @@ def test_stored_arrays_have_the_same_bytes_on_every_machine(preset):
 
 PRINT_DIGEST = """
 import hashlib
-from s2rm_data.generators.bballs import BallsConfig, BallsSplit
+from s2rm_data.generators.bballs.config import BallsConfig
+from s2rm_data.generators.bballs.source import BallsSplit
 digest = hashlib.sha256()
 for preset, balls in (("kvae", 3), ("sutskever", 10)):
     config = BallsConfig(balls=balls, preset=preset, frames=15)

@@ -1,9 +1,10 @@
 """Where the state of a battle lies in memory, and the tables its rules read.
 
-All numbers of a battle stand side by side: `f[b]` (FLOAT_ROWS, U) float64 and `i[b]` (INT_ROWS, U) int64, one row a
-quantity, one column a unit. Compiled functions take these, the table `t`, and n = the number of agents, which fill
-the first slots: plain arrays, because a tuple of arrays costs an atomic reference count at every access. Positions
-are relative to the map's centre, so that a reflected battle is the exact negative.
+All numbers of a battle stand side by side: `floats[b]` (FLOAT_ROWS, U) float64 and `ints[b]` (INT_ROWS, U) int64, one
+row per quantity, one column per unit. Compiled functions take these, the table `stats`, and `agents`, how many of the
+first slots are agents: plain arrays, because a tuple of arrays costs an atomic reference count at every access.
+Positions are relative to the map's centre, so that a reflected battle is the exact negative. Import it as `at`:
+`floats[at.HEALTH, u]`, `stats[kind, at.SPEED]`; u and v are slots.
 """
 
 # B battles, U units of both sides, K = 11 unit-type numbers (0 unused)
@@ -71,11 +72,14 @@ from s2rm_data.generators.sc2.units import (
     INT_ROWS,
 ) = range(14)
 
-# orders a unit can be under
-IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
-
-# outcomes of a battle
-RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
+# columns of a battle's counters
+(
+    STEPS,
+    LOOPS,
+    QUEUED,  # slots in the queue: the living and those with a missile in the air
+    OUTCOME,
+    COUNTERS,
+) = range(5)
 
 # float columns of a unit type
 (
@@ -109,7 +113,7 @@ RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
     TYPE_COLUMNS,
 ) = range(28)
 
-# after them, one column for each unit type it may act upon: t[a, DAMAGE + b] is what a does to b
+# after them, one column for each unit type it may act upon: stats[a, DAMAGE + b] is what a does to b
 _K = len(UNIT_TYPES) + 1
 DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, TABLE_COLUMNS = (TYPE_COLUMNS + _K * plane for plane in range(6))
 
@@ -150,17 +154,17 @@ def _type_row(unit: UnitType) -> dict[int, float]:
 @cache
 def table() -> NDArray[np.float64]:
     """(K, TABLE_COLUMNS) stats of each unit type in loops and units per loop, and what it does to each other type."""
-    t = np.zeros((_K, TABLE_COLUMNS))
+    stats = np.zeros((_K, TABLE_COLUMNS))
     for a, unit in UNIT_TYPES.items():
         for column, value in _type_row(unit).items():
-            t[a, column] = value
+            stats[a, column] = value
         # a unit that cannot walk looks no farther than it can hit
         scan = unit.range if unit.speed_per_second == 0 else max(MIN_SCAN_RANGE, unit.range + SCAN_MARGIN)
         for b, other in UNIT_TYPES.items():
-            t[a, DAMAGE + b] = damage_per_hit(unit, other)
-            t[a, REACH_SQ + b] = reach(unit, other) ** 2
-            t[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
+            stats[a, DAMAGE + b] = damage_per_hit(unit, other)
+            stats[a, REACH_SQ + b] = reach(unit, other) ** 2
+            stats[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
             same_plane = unit.plane == other.plane
-            t[a, APART + b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
-            t[a, CAN_HIT + b] = float(can_hit(unit, other))
-    return t
+            stats[a, APART + b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
+            stats[a, CAN_HIT + b] = float(can_hit(unit, other))
+    return stats
