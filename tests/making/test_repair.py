@@ -12,7 +12,7 @@ from hostile_stores import change_group, replace_object
 from toy import tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
 from s2rm_data.making import generate
 from s2rm_data.making.repair import repair
