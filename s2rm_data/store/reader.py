@@ -189,6 +189,10 @@ class Group:
             require(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
 
     @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What decides the content: generator, its version, config, seed."""
         settings: dict[str, Any] = self.attributes["settings"]
