@@ -43,9 +43,8 @@ class Block:
         return "\n".join(self._reduced(line) for line in self.padded.split("\n"))
 
     def _reduced(self, line: str) -> str:
-        command, hash_, comment = line.partition("  #")
-        added = [options for begin, options in self.small if command.startswith(begin)]
-        return " ".join([command.rstrip(), *added]) + (hash_ + comment if command.strip() else "")
+        command = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].rstrip()  # without the comment
+        return " ".join([command, *(options for begin, options in self.small if command.startswith(begin))])
 
 
 def blocks_of(page: Path) -> list[Block]:

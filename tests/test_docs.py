@@ -1,7 +1,7 @@
 """The pages tell the truth: every code block of README.md, CONTRIBUTING.md and docs/ runs, every link leads somewhere.
 
 A page is one test. Its blocks run in order, in a folder that holds `data.zarr` (both worlds, small) and two short runs
-in `runs/`; the Python blocks of a page share their names. Comments in the Markdown, which readers do not see, direct it:
+in `runs/`; the Python blocks of a page share their names. Comments in the Markdown, unseen by readers, direct it:
 
     <!-- folder: empty -->                        the page makes its own data and starts in an empty folder
     <!-- small: s2rm-train | --preset smoke -->   add options to the lines of the next block that begin so
@@ -26,9 +26,9 @@ from docs_pages import EMPTY_FOLDER, PAGES, ROOT, Block, anchors_of, blocks_of, 
 import s2rm_data
 
 NEEDS = ("GPU", "StarCraft II", "cluster", "network", "pip")  # what a test may not have
-TRAIN = "s2rm-train --store data.zarr --preset smoke --quiet"
+TRAIN = "s2rm-train --store data.zarr --preset smoke --steps 2 --quiet"
 MATERIAL = """
-s2rm-data bballs --balls 1-6 --train 24 --val 6 --test 4 --quiet
+s2rm-data bballs --balls 3,6 --train 24 --val 6 --test 4 --quiet
 s2rm-data sc2 --scenario 3s5z --train 6 --val 3 --quiet
 """
 RUNS = "\n".join(f"{TRAIN} --task bballs --model {model} --out runs/{model}" for model in ("s2gru", "lstm"))
@@ -48,6 +48,7 @@ class Shell:
             **{name: value for name, value in os.environ.items() if name != "SC2PATH"},
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(Path(s2rm_data.__file__).parents[1]),
+            "OMP_NUM_THREADS": "1",  # tests share the cores; models this small gain nothing from a second thread
         }
 
     def run(self, script: str, cwd: Path, where: str) -> None:
@@ -62,7 +63,8 @@ class Shell:
             timeout=300,
             check=False,
         )
-        assert done.returncode == 0, f"{where}: exit status {done.returncode}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+        said = f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+        assert done.returncode == 0, f"the block at {where} ended with exit status {done.returncode}\n{said}"
 
 
 @pytest.fixture(scope="session")
@@ -117,9 +119,7 @@ PAGES_WITH_CODE = [page for page in PAGES if any(block.language != "text" for bl
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=name_of)
-def test_every_block_of_the_page_runs(
-    page: Path, folder: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_block_of_the_page_runs(page: Path, folder: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks_of(page):
