@@ -140,6 +140,11 @@ def test_a_skipped_block_needs_what_a_test_may_not_have(page: Path) -> None:
         assert not block.skip or any(need in block.skip for need in NEEDS), f"{block.where}: {block.skip}"
 
 
+def test_the_page_on_python_lists_every_public_name() -> None:
+    listed = set(re.findall(r"`s2\.(\w+)`", (ROOT / "docs" / "api.md").read_text()))
+    assert listed == {name for name in s2rm_data.__all__ if hasattr(s2rm_data, name)}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for link in links_of(page):
