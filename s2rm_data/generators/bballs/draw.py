@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CROP = 11  # side of a crop in pixels (paper, section Video Prediction from Crops)
-VIEWS = 10  # crops a frame (same place)
+VIEWS = 10  # crops per frame (same place)
 _BALL, _GROUND, _HIDDEN = 255, 40, 0.35  # grey levels, and the brightness of what no crop shows
 _PAPER, _INK = (250, 250, 250), (30, 30, 30)
 
