@@ -11,7 +11,6 @@ grow with the group. What is written appears under its name when it is whole, ne
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import ConflictError, DiskError, UsageError, did_you_mean, missing_component
-from s2rm_data.evaluation.pictures import save_gif, sequence_pictures
+from s2rm_data.errors import ConflictError, UsageError, did_you_mean, missing_component
+from s2rm_data.files import make_folder, replaced, replaced_folder
+from s2rm_data.inspection.world import inspection_of
+from s2rm_data.painting import save_gif
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 from s2rm_data.store.reader import PACKED_BITS, StoredArray
@@ -44,21 +45,13 @@ def export(
     `progress` is advanced by bytes of array for files and by sequences for GIFs; see `work_of`.
     """
     writer, suffix = _format(form)
+    total = _count(group, count)
     target = folder / (group.path.replace("/", "-") + suffix)
     if target.exists() and not overwrite:
         raise ConflictError(f"{target} is there already; choose another --out, or replace it with --overwrite")
-    partial = target.with_name(target.name + ".partial")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove(partial)
-        writer(group, partial, _count(group, count), progress or Progress())
-        if target.is_dir():
-            shutil.rmtree(target)
-        partial.replace(target)
-    except OSError as error:
-        raise DiskError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        _remove(partial)
+    make_folder(folder)
+    with (replaced if suffix else replaced_folder)(target) as partial:
+        writer(group, partial, total, progress or Progress())
     return target
 
 
@@ -79,13 +72,6 @@ def _format(form: str) -> tuple[Callable[[Group, Path, int, Progress], None], st
     if form not in FORMATS:
         raise UsageError(f"no format {form!r}{did_you_mean(form, FORMATS)}; the choices are {', '.join(FORMATS)}")
     return FORMATS[form]
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.exists():
-        path.unlink()
 
 
 def _row_nbytes(array: StoredArray) -> int:
@@ -126,7 +112,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None:
-    """One dataset an array, with its dimensions' names, description and units."""
+    """One dataset per array, with its dimensions' names, description and units."""
     try:
         import h5py
     except ModuleNotFoundError:
@@ -155,12 +141,12 @@ def _described(array: StoredArray) -> dict[str, Any]:
 
 
 def _write_gifs(group: Group, folder: Path, count: int, progress: Progress) -> None:
-    """A folder of one animation a sequence, numbered as in the group."""
-    folder.mkdir()
+    """One animation per sequence, numbered as in the group, in a folder that is there."""
+    inspection = inspection_of(group)
     digits = max(5, len(str(count - 1)))
     for number in range(count):
-        pictures, milliseconds = sequence_pictures(group, number)
-        save_gif(pictures, folder / f"{number:0{digits}}.gif", milliseconds)
+        pictures = inspection.pictures(group, number)
+        save_gif(pictures, folder / f"{number:0{digits}}.gif", inspection.milliseconds)
         progress.advance(1)
 
 
