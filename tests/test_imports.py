@@ -22,7 +22,7 @@ LAYERS = [
     {"store", "generators"},
     {
         "errors", "registry", "config", "files", "interrupt", "seeding", "philox", "compiled", "schema", "progress",
-        "options", "world", "learning", "batch", "",
+        "options", "world", "learning", "batch", "painting", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1
