@@ -15,14 +15,14 @@ from s2rm_data.registry import WORLDS
 
 PACKAGE = Path(s2rm_data.__file__).parent
 LAYERS = [
-    {"cli"},
     {"api"},
+    {"cli"},
     {"training", "evaluation", "making", "inspection", "server"},
     {"loading", "models", "metrics"},
     {"store", "generators"},
     {
-        "errors", "registry", "config", "files", "seeding", "philox", "compiled", "schema", "progress", "options",
-        "world", "learning", "batch", "",
+        "errors", "registry", "config", "files", "interrupt", "seeding", "philox", "compiled", "schema", "progress",
+        "options", "world", "learning", "batch", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1

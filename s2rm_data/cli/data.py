@@ -16,6 +16,7 @@ from s2rm_data.registry import WORLDS
 COMMANDS = {
     "info": "inspect",
     "verify": "inspect",
+    "repair": "inspect",
     "preview": "preview",
     "stats": "stats",
     "export": "export",

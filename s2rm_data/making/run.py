@@ -1,7 +1,7 @@
 """Generation: sources in, a store out. Resumable, parallel over shards, the same bytes however it is run.
 
 Workers are threads: simulators, renderers, compression, hashing and writing all release the interpreter lock, and
-threads share one compiled copy of everything. At most one shard a worker is in flight.
+threads share one compiled copy of everything. At most one shard per worker is being made at any time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import s2rm_data
 from s2rm_data.errors import InterruptedRunError, UsageError
+from s2rm_data.interrupt import Interrupt
 from s2rm_data.making.shards import build_shard
 from s2rm_data.progress import Progress
 from s2rm_data.schema import SplitSource
@@ -23,6 +24,7 @@ from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, shard_sequences
 from s2rm_data.store.split import SplitSpec
 from s2rm_data.store.writer import SplitWriter, StoreWriter
 
+MOST_WORKERS = 1024  # threads
 SAMPLE_SEQUENCES = 32  # from which a plan estimates the size of a split
 
 
@@ -96,11 +98,11 @@ def generate(
 ) -> Outcome:
     """Make what is missing of `sources` in the store at `path`.
 
-    All settings are checked against the store before anything is written. Interrupted (KeyboardInterrupt in the
-    calling thread), it drops the shards in flight and raises `InterruptedRunError`.
+    All settings are checked against the store before anything is written. Interrupted by SIGINT or SIGTERM, it drops
+    the shards that are being made and raises `InterruptedRunError`.
     """
-    if workers < 1:
-        raise UsageError(f"{workers} workers are not possible; allowed are 1 or more")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(f"{workers} workers are not possible; allowed are 1 to {MOST_WORKERS}")
     specs = [split_spec(source, shard_size) for source in sources]
     with StoreWriter(path) as writer:
         if not overwrite:
@@ -119,36 +121,40 @@ def _missing_sequences(split: SplitWriter) -> int:
     return sum(stop - start for start, stop in ranges)
 
 
-class _Stopped(Exception):  # noqa: N818 - a signal between threads, not an error
-    """Raised inside workers when the run is being given up."""
+class _Stopped(Exception):  # noqa: N818 - a message between threads, not an error
+    """Raised inside workers when the run is being abandoned."""
 
 
 class _Run:
     def __init__(self, splits: list[SplitWriter], sources: Sequence[SplitSource], progress: Progress) -> None:
         self._pairs = list(zip(splits, sources, strict=True))
         self._progress = progress
-        self._stop = threading.Event()
+        self._failed = threading.Event()
+        self._interrupt = Interrupt()
 
     def run(self, workers: int) -> None:
-        tasks = self._tasks()
-        with ThreadPoolExecutor(workers, thread_name_prefix="shard") as pool:
+        with self._interrupt, ThreadPoolExecutor(workers, thread_name_prefix="shard") as pool:
             pending: set[Future[None]] = set()
             try:
-                for task in tasks:
+                for task in self._tasks():
+                    self._check()
                     pending.add(pool.submit(self._make, *task))
                     if len(pending) >= workers:
                         pending = self._collect(pending)
                 while pending:
                     pending = self._collect(pending)
-            except KeyboardInterrupt:
-                self._stop.set()
+            except _Stopped:
                 wait(pending)
                 raise InterruptedRunError(
-                    "interrupted; everything committed so far is safe. Run the same command again to go on"
+                    "interrupted; everything committed so far is safe. Run the same command again to resume"
                 ) from None
             except BaseException:
-                self._stop.set()
+                self._failed.set()
                 raise
+
+    def _check(self) -> None:
+        if self._interrupt.asked or self._failed.is_set():
+            raise _Stopped
 
     def _tasks(self) -> Iterator[tuple[Any, ...]]:
         for split, source in self._pairs:
@@ -166,6 +172,5 @@ class _Run:
         split.commit(index, build_shard(source, start, stop, split.spec.shard, self._tick))
 
     def _tick(self, sequences: int) -> None:
-        if self._stop.is_set():
-            raise _Stopped
+        self._check()
         self._progress.advance(sequences)

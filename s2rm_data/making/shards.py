@@ -48,7 +48,7 @@ def batch_sequences(arrays: tuple[ArraySpec, ...]) -> int:
 def build_shard(
     source: SplitSource, start: int, stop: int, sequences: int, tick: Callable[[int], None]
 ) -> dict[str, list[bytes]]:
-    """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, of `sequences` places.
+    """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, with `sequences` slots.
 
     `tick(n)` is called after every n sequences; what it raises ends the work.
     """

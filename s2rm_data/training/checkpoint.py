@@ -11,10 +11,7 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +22,11 @@ from torch import Tensor, nn
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.files import replaced, sync_folder, write_whole
 from s2rm_data.models import WorldModel
 from s2rm_data.models.weights import digest, save_model
-from s2rm_data.store.files import PARTIAL, disk_errors, sync_folder, write_whole
 
 FORMAT = "s2rm-data training state 1"
-
-
-@contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, which takes the place of `path` once it is complete and on the disk."""
-    partial = path.with_name(path.name + PARTIAL)
-    with disk_errors(path):
-        try:
-            yield partial
-            descriptor = os.open(partial, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
 
 
 def save_weights(model: WorldModel, path: Path) -> None:

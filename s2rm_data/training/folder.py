@@ -23,7 +23,7 @@ from typing import Any
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
 
 
 class RunFolder:

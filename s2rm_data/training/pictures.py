@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from s2rm_data.files import replaced
 from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches
 from s2rm_data.models import WorldModel
-from s2rm_data.training.checkpoint import replaced
 
 SHOWN_STEPS = 8
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.errors import InterruptedRunError
+from s2rm_data.interrupt import Interrupt
 from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches
 from s2rm_data.models import build
 from s2rm_data.models.weights import load_model
@@ -25,7 +26,6 @@ from s2rm_data.training.checkpoint import load_state, restore_tensors, save_stat
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
-from s2rm_data.training.interrupt import Interrupt
 from s2rm_data.training.journal import Journal
 from s2rm_data.training.listener import Listener, Pace, Validated
 from s2rm_data.training.machine import peak_memory_nbytes

@@ -99,10 +99,10 @@ class BallLearning(Learning):
         batch, frames = source.batch(request), source.whole_frames(request)
         seen = seen_pixels(batch.view_position, batch.view_mask, source.size, REACH)
         drawings = {
+            "always_off": torch.zeros_like(seen),
+            "centre_only": source.fixed_ball.expand(*seen.shape),
             "last_seen": last_seen_canvas(frames[:, :-1], seen),
             "copy_previous": frames[:, :-1].bool(),
-            "centre_only": source.fixed_ball.expand(*seen.shape),
-            "always_off": torch.zeros_like(seen),
         }
         assert batch.targets is not None
         true = batch.targets.crop.squeeze(-3)

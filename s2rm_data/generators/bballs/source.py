@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from s2rm_data.config import between, check_fields, checked, to_json
+from s2rm_data.config import between, check_fields, checked, from_json, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.config import PAPER_FRAMES, PAPER_SIZE_PX, BallsConfig, packed_width
 from s2rm_data.generators.bballs.render import render
@@ -165,6 +165,12 @@ class BallsSplit:
             "radius": np.full((stop - start, self.config.balls), self.config.radius_px),
             "seed": seeds,
         }
+
+
+def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
+    """The split that was stored with these settings."""
+    config = from_json(BallsConfig, settings["config"])
+    return BallsSplit(config=config, split=settings["split"], count=count, seed=settings["seed"])
 
 
 def plan(

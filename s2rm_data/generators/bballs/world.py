@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from s2rm_data.options import Option, integer, number, span, whole, whole_numbers
+from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ class Balls(World):
         from s2rm_data.generators.bballs.source import plan
 
         return Making(splits=plan(**options))
+
+    def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
+        from s2rm_data.generators.bballs.source import split_from_settings
+
+        return split_from_settings(settings, count)
 
     def learning(self) -> Learning:
         from s2rm_data.generators.bballs.learning import LEARNING

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.config import between, check_fields, checked, one_of, to_json
+from s2rm_data.config import between, check_fields, checked, from_json, one_of, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import maps, scenarios
 from s2rm_data.generators.sc2.arrays import array_specs
@@ -142,6 +142,15 @@ def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
     epsilon = float(config.epsilon or 0.0)
     battles = Engine(scenario, seeds)
     return rollout(battles, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
+
+
+def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
+    """The split that was stored with these settings, if the engine played it."""
+    backend = settings["backend"]
+    if backend != "engine":
+        raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")
+    config = from_json(Sc2Config, settings["config"])
+    return Sc2Split(config=config, seed=settings["seed"], split=settings["split"], count=count)
 
 
 def plan(

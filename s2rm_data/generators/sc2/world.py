@@ -109,6 +109,11 @@ class Battles(World):
         lines += [f"  {name:<18} {POLICIES.load(name).description}" for name in _policies()]
         return "\n".join(lines)
 
+    def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
+        from s2rm_data.generators.sc2.source import split_from_settings
+
+        return split_from_settings(settings, count)
+
     def learning(self) -> Learning:
         from s2rm_data.generators.sc2.learning import LEARNING
 
