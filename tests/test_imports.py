@@ -21,7 +21,8 @@ LAYERS = [
     {"loading", "models", "metrics"},
     {"store", "generators"},
     {
-        "errors", "registry", "config", "files", "interrupt", "seeding", "philox", "compiled", "schema", "progress", "options",
+        "errors", "registry", "config", "files", "interrupt", "sealing", "seeding", "philox", "compiled", "schema",
+        "progress", "options",
         "world", "learning", "batch", "",
     },
 ]  # fmt: skip

@@ -15,8 +15,9 @@ import torch
 
 from s2rm_data.errors import DamagedStoreError, UsageError, missing_component
 from s2rm_data.models import WorldModel
+from s2rm_data.sealing import CONFIG, read_run
 
-CONFIG, WEIGHTS = "config.json", "best.safetensors"
+WEIGHTS = "best.safetensors"
 # Fields of a run's config that say nothing about what is learned.
 _NOT_COMPARED = ("seed", "device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
 TITLES = {"s2gru": "S2GRU", "s2rmc": "S2RMC", "lstm": "LSTM", "rmc": "RMC", "rims": "RIMs", "tto": "TTO"}
@@ -70,7 +71,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
 
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
     folders = find_runs(paths)
-    documents = [_read(folder) for folder in folders]
+    documents = [read_run(folder) for folder in folders]
     labels = _labels(documents, folders)
     names = _names(folders)
     return [
@@ -89,20 +90,6 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
         )
         for name, label, folder, document in zip(names, labels, folders, documents, strict=True)
     ]
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        document = json.loads(path.read_bytes())
-        _ = document["config"]["model"], document["config"]["task"]
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise DamagedStoreError(f"{path} is damaged: {error}") from None
-    except (KeyError, TypeError):
-        raise UsageError(f"{path} is not the config of a run of s2rm-train: it names no model and task") from None
-    return dict(document)
 
 
 def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:

@@ -56,5 +56,5 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(DamagedStoreError, match="is damaged"):
         load_runs([path])
     (path / "config.json").write_text('{"config": {}}')
-    with pytest.raises(UsageError, match="names no model and task"):
+    with pytest.raises(UsageError, match="it names no model"):
         load_runs([path])
