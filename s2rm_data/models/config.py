@@ -18,6 +18,7 @@ from s2rm_data.learning import Learning
 from s2rm_data.registry import WORLDS
 
 CODECS = ("conv", "mlp")
+MOST_SIZE = 1 << 16  # of any number of units, heads, modules, pixels; what fits into memory is checked when it is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,8 @@ class ModelConfig:
 
     def _require(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:
-            raise UsageError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}; it must be {allowed}")
+            text = repr(getattr(self, name))[:80] if name not in _huge(self) else "a number of many digits"
+            raise UsageError(f"{type(self).__name__}.{name} is {text}; it must be {allowed}")
 
     def _check_type(self, name: str, hint: Any) -> None:
         value = getattr(self, name)
@@ -80,10 +82,16 @@ class ModelConfig:
             right = isinstance(value, tuple) and len(value) == len(args)
             right = right and all(_is(arg, part) for arg, part in zip(args, value, strict=True))
             self._require(name, right, f"a tuple of {len(args)} numbers of type {args[0].__name__}")
+            self._require(name, max(value) <= MOST_SIZE, f"at most {MOST_SIZE} each")
             return
         self._require(name, _is(hint, value), f"of type {hint.__name__}")
         if hint is int:
-            self._require(name, value >= 1, "at least 1")
+            self._require(name, 1 <= value <= MOST_SIZE, f"a whole number from 1 to {MOST_SIZE}")
+
+
+def _huge(config: Any) -> set[str]:
+    """Fields whose value Python refuses to print."""
+    return {name for name, value in vars(config).items() if isinstance(value, int) and abs(value) >= 10**30}
 
 
 def _is(hint: type, value: Any) -> bool:
@@ -94,7 +102,7 @@ def _is(hint: type, value: Any) -> bool:
 
 def _coerced(hint: Any, value: Any) -> Any:
     """Whole numbers stand for floats and lists for tuples, as they come from JSON or a command line."""
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         args = typing.get_args(hint)

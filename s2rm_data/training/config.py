@@ -12,6 +12,19 @@ from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.models import config_for
 from s2rm_data.models import names as model_names
 from s2rm_data.registry import WORLDS
+from s2rm_data.seeding import MAX_SEED
+
+MOST_STEPS = 10**12
+MOST = {  # of fields that decide how much memory is taken, or how many threads
+    "batch_size": 1 << 20,
+    "validation_batch_size": 1 << 20,
+    "window": 1 << 20,
+    "views": 10_000,
+    "queries": 10_000,
+    "threads": 1024,
+    "loader_threads": 256,
+}
+MOST_CHARACTERS = 1000  # of one --set
 
 SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "mixed")
@@ -87,10 +100,12 @@ class TrainConfig:
         ):
             value = getattr(self, name)
             optional = value is None and TrainConfig.__dataclass_fields__[name].default is None
-            self._require(name, optional or (_is_whole(value) and value >= 1), "a whole number of at least 1")
-        for name in ("seed", "warmup_steps"):
+            most = MOST.get(name, MOST_STEPS)
+            right = optional or (_is_whole(value) and 1 <= value <= most)
+            self._require(name, right, f"a whole number from 1 to {most:,}")
+        for name, most in (("seed", MAX_SEED), ("warmup_steps", MOST_STEPS)):
             value = getattr(self, name)
-            self._require(name, _is_whole(value) and value >= 0, "a whole number of at least 0")
+            self._require(name, _is_whole(value) and 0 <= value <= most, f"a whole number from 0 to {most:,}")
         for name in ("lr", "fine_tuning_lr", "explosion_factor", "checkpoint_seconds"):
             value = getattr(self, name)
             optional = value is None and TrainConfig.__dataclass_fields__[name].default is None
@@ -104,7 +119,7 @@ class TrainConfig:
 
     def _require(self, name: str, holds: bool, allowed: str) -> None:
         if not holds:
-            raise UsageError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
+            raise UsageError(f"{name} is {shown(getattr(self, name))}; it must be {allowed}")
 
     def total_steps(self, steps_per_epoch: int) -> int:
         return self.steps if self.steps is not None else self.epochs * steps_per_epoch
@@ -124,7 +139,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return (isinstance(value, float) and math.isfinite(value)) or (_is_whole(value) and abs(value) < 2**1000)
 
 
 def model_field_names(model: str, task: str) -> list[str]:
@@ -148,17 +163,28 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
     of_model: dict[str, Any] = {}
     for name, value in fields.items():
         if name in own_names:
-            own[name] = float(value) if _wants_float(name) and _is_whole(value) else value
+            own[name] = as_float(value) if _wants_float(name) else value
         elif name in model_field_list:
             of_model[name] = value
         elif name in OWN_OPTIONS:
-            raise UsageError(f"{name} is not for --set; give --{name} {value}")
+            raise UsageError(f"{name} is not for --set; give --{name} {shown(value)}")
         else:
             raise UsageError(
                 f"no config field {name!r}{did_you_mean(name, [*own_names, *model_field_list])}; "
                 f"a run has {_list(own_names)}; the model {model} has {_list(model_field_list)}"
             )
     return own, of_model
+
+
+def as_float(value: Any) -> Any:
+    """A whole number as a float, where it is in a float's range."""
+    return float(value) if _is_whole(value) and abs(value) < 2**1000 else value
+
+
+def shown(value: Any) -> str:
+    """A value for a message, however long it is."""
+    text = repr(value) if not _is_whole(value) or abs(value) < 10**30 else "a number of more than 30 digits"
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _wants_float(name: str) -> bool:
@@ -169,12 +195,14 @@ def parse_assignments(assignments: tuple[str, ...]) -> dict[str, Any]:
     """`key=value` as typed: values are JSON where they can be read as such (3, 1e-3, true, null, [8, 16]) or text."""
     fields = {}
     for assignment in assignments:
+        if len(assignment) > MOST_CHARACTERS:
+            raise UsageError(f"--set {assignment[:40]!r}... is longer than the {MOST_CHARACTERS} characters allowed")
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--set {assignment!r} is not an assignment; write --set key=value, as in --set lr=1e-3")
         try:
             value = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = text.strip()
         fields[name.strip()] = value
     return fields

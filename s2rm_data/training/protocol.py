@@ -25,6 +25,7 @@ from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.listener import Listener
 from s2rm_data.training.machine import environment, set_up
+from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.trainer import Trainer
@@ -115,6 +116,7 @@ class Session:
                 summary: dict[str, Any] = folder.read_json(folder.summary)
                 return summary
             data = RunData(store, config)
+            check_memory(config, data)
             self._introduce(config, data, folder)
             trainer = Trainer(config, data, folder, self.processes, listener=self.listener, initial=initial)
             return trainer.run()

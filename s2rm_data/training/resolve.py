@@ -122,7 +122,7 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
 
 
 def _is_rate(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
 
 
 def machine_fields(device: torch.device) -> dict[str, Any]:

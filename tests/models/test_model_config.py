@@ -59,7 +59,7 @@ def test_configs_go_to_json_and_back(name, task):
     ("overrides", "message"),
     [
         ({"hiden_size": 3}, "did you mean 'hidden_size'"),
-        ({"hidden_size": 0}, "at least 1"),
+        ({"hidden_size": 0}, "a whole number from 1 to 65536"),
         ({"hidden_size": 2.5}, "of type int"),
         ({"codec": "convolution"}, "one of conv, mlp"),
         ({"embedding_size": 6}, "a multiple of 4"),
