@@ -69,6 +69,17 @@ class Registry:
             for name, entry in exports(module, self.attribute).items()
         }
 
+    def require(self, name: str) -> None:
+        """Raise a `UsageError` for a name that is not there; nothing is imported."""
+        names = self.names()
+        if name not in names:
+            suggestion = did_you_mean(str(name), names) or "."
+            hint = f" ({self.hint})" if self.hint else ""
+            raise UsageError(
+                f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(names)}{hint}; if a plug-in "
+                "brings it, install its package or name its module with --plugin"
+            )
+
     def load(self, name: str) -> Any:
         """The entry; an unknown name, or a plug-in that cannot be imported, is a `UsageError`."""
         added = self._added()
@@ -78,11 +89,8 @@ class Registry:
             return added[name][0]
         if name in self._built_in():
             return getattr(importlib.import_module(f"{self.package}.{name}"), self.attribute)
-        entry_point = self._installed().get(name)
-        if entry_point is None:
-            suggestion = did_you_mean(name, self.names()) or "."
-            hint = f" ({self.hint})" if self.hint else ""
-            raise UsageError(f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(self.names())}{hint}")
+        self.require(name)
+        entry_point = self._installed()[name]
         try:
             found = entry_point.load()
         except Exception as error:

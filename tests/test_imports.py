@@ -15,15 +15,14 @@ from s2rm_data.registry import WORLDS
 
 PACKAGE = Path(s2rm_data.__file__).parent
 LAYERS = [
-    {"cli"},
     {"api"},
+    {"cli"},
     {"training", "evaluation", "making", "inspection", "server"},
-    {"loading", "models", "metrics"},
+    {"loading", "models"},
     {"store", "generators"},
     {
         "errors", "registry", "config", "files", "interrupt", "sealing", "seeding", "philox", "compiled", "schema",
-        "progress", "options",
-        "world", "learning", "batch", "",
+        "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1

@@ -34,7 +34,7 @@ def save_weights(model: WorldModel, path: Path) -> None:
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
-    """The commit of a checkpoint: once the new file is in place, the run is resumed from there."""
+    """The commit of a checkpoint: once the new file is in place, the run resumes from there."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = canonical_json(record).decode()
     header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
@@ -63,7 +63,7 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def state_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> dict[str, Tensor]:
-    """Everything a run needs to go on as if it had not stopped, but for what is JSON."""
+    """Everything a run needs to resume as if it had not stopped, but for what is JSON."""
     tensors = {f"weights/{name}": tensor for name, tensor in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():

@@ -111,7 +111,7 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
         (["--resume"], "name its folder, as in --out runs/NAME"),
         (["--store", "STORE", "--set", "hiddensize=3"], "did you mean 'hidden_size'"),
         (["--store", "STORE", "--set", "hidden_size"], "write --set key=value"),
-        (["--store", "STORE", "--lr", "-1"], "lr is -1.0; it must be a positive number"),
+        (["--store", "STORE", "--lr", "-1"], "lr is -1.0; it must be a number above 0"),
         (["--store", "STORE", "--lr", "1", "--set", "lr=2"], "given twice"),
         (["--store", "STORE", "--epochs", "1", "--steps", "2"], "both --epochs and --steps"),
         (["--store", "STORE", "--batch-size", "0"], "batch_size is 0"),

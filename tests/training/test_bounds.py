@@ -40,7 +40,6 @@ from s2rm_data.training.memory import check_memory
         ("image_size", [10**9, 10**9]),
         ("model_fields", {}),
         ("lr", [[[[1]]]]),
-        ("seed", None),
     ],
     ids=lambda value: str(value)[:12] if not isinstance(value, int) or value < 10**30 else "huge",
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from s2rm_data.options import Option, integer, number, span, whole, whole_numbers
+from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
     from s2rm_data.schema import SplitSource
 
@@ -74,6 +76,11 @@ class Balls(World):
         from s2rm_data.generators.bballs.learning import LEARNING
 
         return LEARNING
+
+    def inspection(self) -> Inspection:
+        from s2rm_data.generators.bballs.inspection import BallInspection
+
+        return BallInspection()
 
 
 WORLD = Balls()

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.errors import ConflictError, UsageError, did_you_mean
-from s2rm_data.evaluation.pictures import save_gif, sequence_pictures
-from s2rm_data.files import disk_errors, replaced, replaced_folder
+from s2rm_data.files import make_folder, replaced, replaced_folder
+from s2rm_data.inspection.world import inspection_of
+from s2rm_data.painting import save_gif
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 from s2rm_data.store.reader import PACKED_BITS, StoredArray
@@ -44,13 +45,13 @@ def export(
     `progress` is advanced by bytes of array for files and by sequences for GIFs; see `work_of`.
     """
     writer, suffix = _format(form)
+    total = _count(group, count)
     target = folder / (group.path.replace("/", "-") + suffix)
     if target.exists() and not overwrite:
         raise ConflictError(f"{target} is there already; choose another --out, or replace it with --overwrite")
-    with disk_errors(target):
-        folder.mkdir(parents=True, exist_ok=True)
-    with (replaced_folder if form == "gif" else replaced)(target) as partial:
-        writer(group, partial, _count(group, count), progress or Progress())
+    make_folder(folder)
+    with (replaced if suffix else replaced_folder)(target) as partial:
+        writer(group, partial, total, progress or Progress())
     return target
 
 
@@ -111,7 +112,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None:
-    from s2rm_data.evaluation.hdf5 import write_hdf5
+    from s2rm_data.inspection.hdf5 import write_hdf5
 
     write_hdf5(group, path, count, progress)
 
@@ -123,11 +124,12 @@ def described(array: StoredArray) -> dict[str, Any]:
 
 
 def _write_gifs(group: Group, folder: Path, count: int, progress: Progress) -> None:
-    """A folder of one animation per sequence, numbered as in the group."""
+    """One animation per sequence, numbered as in the group, in a folder that is there."""
+    inspection = inspection_of(group)
     digits = max(5, len(str(count - 1)))
     for number in range(count):
-        pictures, milliseconds = sequence_pictures(group, number)
-        save_gif(pictures, folder / f"{number:0{digits}}.gif", milliseconds)
+        pictures = inspection.pictures(group, number)
+        save_gif(pictures, folder / f"{number:0{digits}}.gif", inspection.milliseconds)
         progress.advance(1)
 
 

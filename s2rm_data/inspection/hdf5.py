@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import s2rm_data
 from s2rm_data import errors
 from s2rm_data.errors import DiskError, S2RMError, missing_component
-from s2rm_data.evaluation.export import ATTRIBUTES, attributes_of, blocks, described
+from s2rm_data.inspection.export import ATTRIBUTES, attributes_of, blocks, described
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group, Store
 
