@@ -6,6 +6,7 @@ Runs that differ in nothing but their seed are one entry of every table, with an
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from s2rm_data.errors import DamagedStoreError, UsageError, missing_component
+from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
 from s2rm_data.models import WorldModel
 from s2rm_data.sealing import CONFIG, read_run
 
@@ -60,13 +61,27 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
         if (path / CONFIG).exists():
             inside = [path]
         elif path.is_dir():
-            inside = [child for child in sorted(path.iterdir()) if (child / CONFIG).exists()]
+            inside = _with_weights(child for child in sorted(path.iterdir()) if (child / CONFIG).exists())
         else:
             raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
         if not inside:
             raise UsageError(f"{path} is not a run folder of s2rm-train, nor are there any in it: no {CONFIG}")
         found += inside
     return list(dict.fromkeys(found))
+
+
+def _with_weights(folders: Iterable[Path]) -> list[Path]:
+    """The runs of a folder that can be evaluated; the others are named, unless there are no others."""
+    found = list(folders)
+    ready = [folder for folder in found if (folder / WEIGHTS).exists()]
+    if ready and len(ready) < len(found):
+        left_out = ", ".join(str(folder) for folder in found if folder not in ready)
+        warnings.warn(
+            f"left out, because their training has not come to a first validation: {left_out}",
+            S2RMWarning,
+            stacklevel=2,
+        )
+    return ready or found
 
 
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
