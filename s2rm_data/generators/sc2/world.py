@@ -98,7 +98,7 @@ class Battles(World):
     """
 
     def plan(self, *, backend: str = "auto", **options: Any) -> Making:
-        from s2rm_data.generators.sc2.backends.choice import AUTO, ENGINE, choose
+        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, choose
         from s2rm_data.generators.sc2.source import plan
 
         splits = plan(**{name: value for name, value in options.items() if value is not None})
@@ -137,8 +137,8 @@ class Battles(World):
 
 @contextlib.contextmanager
 def _in_the_game(splits: Sequence[Sc2Split]) -> Iterator[Sequence[SplitSource]]:
-    from s2rm_data.generators.sc2.backends.process import Games
-    from s2rm_data.generators.sc2.backends.split import played_by
+    from s2rm_data.generators.sc2.api.client.process import Games
+    from s2rm_data.generators.sc2.api.client.split import played_by
 
     with Games() as games:
         yield played_by(games, splits)

@@ -13,8 +13,8 @@ from s2clientprotocol import common_pb2, debug_pb2, query_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as api
 from sc2_clients import Talker, serving
 
-from s2rm_data.server.requests import Client
-from s2rm_data.server.serve import MOST_FRAME_BYTES, is_open_to_others, is_welcome
+from s2rm_data.generators.sc2.api.server.requests import Client
+from s2rm_data.generators.sc2.api.server.serve import MOST_FRAME_BYTES, is_open_to_others, is_welcome
 
 LARGEST = "27m_vs_30m"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.generators.sc2.backends.catalogue import OPPONENT, PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.api.catalogue import OPPONENT, PLAYER, SYNONYMS
 from s2rm_data.generators.sc2.codes import Ability, Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import Orders
 from s2rm_data.generators.sc2.engine.step import MOVE_AMOUNT, SHOOT_RANGE

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from s2rm_data.errors import MissingComponentError, S2RMError
-from s2rm_data.generators.sc2.backends import process
-from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.choice import choose
-from s2rm_data.generators.sc2.backends.process import Games
-from s2rm_data.generators.sc2.backends.split import play_episode
+from s2rm_data.generators.sc2.api.client import process
+from s2rm_data.generators.sc2.api.client.battle import GameBattle
+from s2rm_data.generators.sc2.api.client.choice import choose
+from s2rm_data.generators.sc2.api.client.process import Games
+from s2rm_data.generators.sc2.api.client.split import play_episode
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.source import play
 

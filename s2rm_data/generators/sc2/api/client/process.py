@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.errors import MissingComponentError, S2RMError
-from s2rm_data.generators.sc2.backends.packages import require_protocol, require_pysc2
+from s2rm_data.generators.sc2.api.packages import require_protocol, require_pysc2
 
 DEFAULT_FOLDER = "~/StarCraftII"  # where pysc2 looks on Linux without SC2PATH
 RESPONSE_SECONDS = 120  # the game starts and loads a map within a minute; a longer silence is a hang

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from s2rm_data.generators.sc2.backends.process import Games
-from s2rm_data.generators.sc2.backends.split import GameSplit, play_episode, played_by
+from s2rm_data.generators.sc2.api.client.process import Games
+from s2rm_data.generators.sc2.api.client.split import GameSplit, play_episode, played_by
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.source import Sc2Split, plan, play
 from s2rm_data.making import generate

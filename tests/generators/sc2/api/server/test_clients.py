@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from s2rm_data.server.install import install
+from s2rm_data.generators.sc2.api.server.install import install
 from s2rm_data.store import Store
 
 

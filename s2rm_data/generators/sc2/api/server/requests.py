@@ -17,13 +17,13 @@ from typing import Any
 import s2rm_data
 from s2rm_data.errors import S2RMError, UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.catalogue import COMPUTER, CONTROL_ENEMY, PARTICIPANT, SEED_NAME
-from s2rm_data.generators.sc2.backends.packages import require_protocol
-from s2rm_data.server.game import BATTLE_SUFFIX, DEFEAT, VICTORY, Game
-from s2rm_data.server.install import BUILD, placeholder_name
-from s2rm_data.server.orders import ERROR, NOT_SUPPORTED, SUCCESS, give
-from s2rm_data.server.units import Observer
-from s2rm_data.server.world import write_data, write_game_info, write_query
+from s2rm_data.generators.sc2.api.catalogue import COMPUTER, CONTROL_ENEMY, PARTICIPANT, SEED_NAME
+from s2rm_data.generators.sc2.api.packages import require_protocol
+from s2rm_data.generators.sc2.api.server.game import BATTLE_SUFFIX, DEFEAT, VICTORY, Game
+from s2rm_data.generators.sc2.api.server.install import BUILD, placeholder_name
+from s2rm_data.generators.sc2.api.server.orders import ERROR, NOT_SUPPORTED, SUCCESS, give
+from s2rm_data.generators.sc2.api.server.units import Observer
+from s2rm_data.generators.sc2.api.server.world import write_data, write_game_info, write_query
 
 LAUNCHED, INIT_GAME, IN_GAME, IN_REPLAY, ENDED, QUIT = range(1, 7)  # sc2api.proto, Status
 # The most that one request may ask for

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.catalogue import (
+from s2rm_data.generators.sc2.api.catalogue import (
     OPPONENT,
     PLAYER,
     STANDARD_ID,

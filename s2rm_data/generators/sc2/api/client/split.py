@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import S2RMError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, Games
+from s2rm_data.generators.sc2.api.client.battle import GameBattle
+from s2rm_data.generators.sc2.api.client.process import GameFault, GameProcess, Games
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record, rollout

@@ -11,8 +11,8 @@ import numpy as np
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import rollout
-from s2rm_data.generators.sc2.backends.catalogue import TYPE_OF_STANDARD, types_by_id
-from s2rm_data.generators.sc2.backends.field import Slots, orders_of, outcome_of, snapshot_of
+from s2rm_data.generators.sc2.api.catalogue import TYPE_OF_STANDARD, types_by_id
+from s2rm_data.generators.sc2.api.client.field import Slots, orders_of, outcome_of, snapshot_of
 from s2rm_data.generators.sc2.rollout import Record
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot

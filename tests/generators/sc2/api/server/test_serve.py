@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as api
 from sc2_clients import Talker, serving
 
 from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.server.serve import main, run
+from s2rm_data.generators.sc2.api.server.serve import main, run
 
 
 @contextmanager

@@ -5,9 +5,9 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as api
 
 from s2rm_data.generators.sc2 import maps
-from s2rm_data.generators.sc2.backends.battle import host_map
-from s2rm_data.generators.sc2.backends.catalogue import custom_ids, types_by_id
-from s2rm_data.generators.sc2.backends.field import Slots, available_actions, orders_of, outcome_of, read_pathing
+from s2rm_data.generators.sc2.api.catalogue import custom_ids, types_by_id
+from s2rm_data.generators.sc2.api.client.battle import host_map
+from s2rm_data.generators.sc2.api.client.field import Slots, available_actions, orders_of, outcome_of, read_pathing
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.scenarios import SMAC, parse

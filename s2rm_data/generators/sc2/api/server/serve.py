@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from s2rm_data.errors import ConflictError, InterruptedRunError, UsageError, missing_component
-from s2rm_data.generators.sc2.backends.packages import require_protocol
+from s2rm_data.generators.sc2.api.packages import require_protocol
 
 PATH = "/sc2api"
 LOOPBACK = "127.0.0.1"
@@ -113,7 +113,7 @@ class Server:
             self._connected -= 1
 
     async def _answer_all(self, connection: Any, thread: ThreadPoolExecutor) -> None:
-        from s2rm_data.server.requests import IN_GAME, QUIT, Client
+        from s2rm_data.generators.sc2.api.server.requests import IN_GAME, QUIT, Client
 
         client = Client()
         loop = asyncio.get_running_loop()

@@ -1,9 +1,9 @@
-"""`python -m s2rm_data.server -listen 127.0.0.1 -port N`: what the launcher of an installed folder starts."""
+"""`python -m s2rm_data.generators.sc2.api.server -listen 127.0.0.1 -port N`, as an installed folder starts it."""
 
 import sys
 
 from s2rm_data.errors import S2RMError
-from s2rm_data.server.serve import main
+from s2rm_data.generators.sc2.api.server.serve import main
 
 try:
     main()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from s2rm_data.generators.sc2.backends.process import Games
-from s2rm_data.server.install import install
+from s2rm_data.generators.sc2.api.client.process import Games
+from s2rm_data.generators.sc2.api.server.install import install
 
 
 @pytest.fixture(scope="session")

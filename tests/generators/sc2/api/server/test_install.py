@@ -15,7 +15,7 @@ from sc2_clients import Talker
 
 from s2rm_data.errors import ConflictError, UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.server.install import install, placeholder_name
+from s2rm_data.generators.sc2.api.server.install import install, placeholder_name
 
 
 def test_every_scenario_has_a_map_that_goes_on_and_one_that_ends(tmp_path: Path) -> None:

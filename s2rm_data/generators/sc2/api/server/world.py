@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.generators.sc2.backends.catalogue import (
+from s2rm_data.generators.sc2.api.catalogue import (
     STANDARD_ID,
     api_name,
 )
+from s2rm_data.generators.sc2.api.server.game import Game
+from s2rm_data.generators.sc2.api.server.orders import abilities_of
 from s2rm_data.generators.sc2.codes import Ability
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES, UnitType
-from s2rm_data.server.game import Game
-from s2rm_data.server.orders import abilities_of
 
 _TERRAN, _ZERG, _PROTOSS = 1, 2, 3  # common.proto, Race
 _PARTICIPANT, _COMPUTER = 1, 2  # sc2api.proto, PlayerType

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 
 from s2rm_data.errors import MissingComponentError
-from s2rm_data.generators.sc2.backends.packages import require_pysc2
-from s2rm_data.generators.sc2.backends.process import game_folder
+from s2rm_data.generators.sc2.api.client.process import game_folder
+from s2rm_data.generators.sc2.api.packages import require_pysc2
 
 ENGINE, STARCRAFT2, AUTO = "engine", "starcraft2", "auto"
 

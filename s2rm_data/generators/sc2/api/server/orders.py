@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.generators.sc2.backends.catalogue import PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.api.catalogue import PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.api.server.game import Command, Game
 from s2rm_data.generators.sc2.codes import Ability, Order
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import UNIT_TYPES, can_hit
-from s2rm_data.server.game import Command, Game
 
 # error.proto, ActionResult
 SUCCESS, NOT_SUPPORTED, ERROR = 1, 2, 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from s2rm_data.errors import ConflictError, DiskError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.server.game import BATTLE_SUFFIX
+from s2rm_data.generators.sc2.api.server.game import BATTLE_SUFFIX
 
 BUILD = 75689  # pysc2 and python-sc2 take the highest Base number; this one is 4.10.0, whose data the engine follows
 MARK = "s2rm-data map"
@@ -18,7 +18,7 @@ _MARKER = "s2rm-data.json"
 _LAUNCHER = """#!/bin/sh
 # Started by pysc2, SMAC or python-sc2 as if it were StarCraft II; serves the s2rm-data engine instead.
 unset PYTHONPATH PYTHONHOME PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION_VERSION
-exec {python} -m s2rm_data.server "$@"
+exec {python} -m s2rm_data.generators.sc2.api.server "$@"
 """
 
 

@@ -11,7 +11,7 @@ from s2clientprotocol import sc2api_pb2 as api
 from sc2_clients import Talker
 
 from s2rm_data.generators.sc2 import maps, scenarios
-from s2rm_data.server.requests import ENDED, IN_GAME, INIT_GAME, LAUNCHED, QUIT, Client
+from s2rm_data.generators.sc2.api.server.requests import ENDED, IN_GAME, INIT_GAME, LAUNCHED, QUIT, Client
 
 MOVE, ATTACK, STOP, HEAL, SMART = 16, 23, 4, 386, 1
 SUPPORTED = {

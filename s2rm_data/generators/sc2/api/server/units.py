@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from s2rm_data.generators.sc2.backends.catalogue import PLAYER
-from s2rm_data.generators.sc2.backends.packages import require_protocol
+from s2rm_data.generators.sc2.api.catalogue import PLAYER
+from s2rm_data.generators.sc2.api.packages import require_protocol
+from s2rm_data.generators.sc2.api.server.game import Game
 from s2rm_data.generators.sc2.codes import Ability, Order
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
-from s2rm_data.server.game import Game
 
 _FLYING_HEIGHT = 3.75  # Assumption: how far above the ground a medivac is drawn; nothing else depends on it
 _SELF, _ENEMY, _VISIBLE, _NOT_CLOAKED = 1, 4, 1, 3  # raw.proto

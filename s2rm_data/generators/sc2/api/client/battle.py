@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.catalogue import (
+from s2rm_data.generators.sc2.api.catalogue import (
     COMPUTER,
     CONTROL_ENEMY,
     OPPONENT,
@@ -26,7 +26,7 @@ from s2rm_data.generators.sc2.backends.catalogue import (
     TYPE_OF_STANDARD,
     types_by_id,
 )
-from s2rm_data.generators.sc2.backends.field import (
+from s2rm_data.generators.sc2.api.client.field import (
     Slots,
     action_count,
     armies,
@@ -36,8 +36,8 @@ from s2rm_data.generators.sc2.backends.field import (
     read_pathing,
     snapshot_of,
 )
-from s2rm_data.generators.sc2.backends.packages import require_protocol
-from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, faults
+from s2rm_data.generators.sc2.api.client.process import GameFault, GameProcess, faults
+from s2rm_data.generators.sc2.api.packages import require_protocol
 from s2rm_data.generators.sc2.codes import Ability, Action, Outcome
 from s2rm_data.generators.sc2.engine import Orders
 from s2rm_data.generators.sc2.engine.step import KILL_REWARD, MOVE_AMOUNT, REWARD_SCALE, WIN_REWARD
