@@ -16,9 +16,7 @@ from s2rm_data.cli.sizes import human
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("group", nargs=-1, required=True)
-@click.option(
-    "-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5 or gif (a folder)."
-)
+@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5 or gif (a folder).")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
 @click.option(
     "-o",
