@@ -12,6 +12,7 @@ from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.evaluation.world import WorldEvaluation
     from s2rm_data.generators.sc2.source import Sc2Split
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
@@ -83,6 +84,11 @@ class Battles(World):
     title = "StarCraft II"
     unit = "episodes"
     options = OPTIONS
+    evaluation_options = (
+        Option(name="episode", parse=integer, default=0, help="Episode whose images are drawn."),
+        Option(name="agent", parse=integer, default=0, help="Agent whose images are drawn."),
+        Option(name="step", parse=integer, help="Step drawn.", shown="the middle of the agent's life"),
+    )
     help = """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
     Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
@@ -133,6 +139,11 @@ class Battles(World):
         from s2rm_data.generators.sc2.inspection import BattleInspection
 
         return BattleInspection()
+
+    def evaluation(self) -> WorldEvaluation:
+        from s2rm_data.generators.sc2.evaluation import BattleEvaluation
+
+        return BattleEvaluation(self)
 
 
 @contextlib.contextmanager

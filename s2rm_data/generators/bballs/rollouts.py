@@ -11,8 +11,10 @@ are neither drawn nor scored, for truth and models alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,16 +47,28 @@ class Horizon:
     area: list[float]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RollOuts:
     """`pictures` are the first sequences' stitched pictures, (n, H, G, G) bool, by run; `truth` the same."""
 
     prompt_steps: int
-    sequences: int = 0
+    sequences: int
     truth: Tensor
-    pictures: dict[str, Tensor]
-    runs: dict[str, Horizon] = field(default_factory=dict)
-    references: dict[str, Horizon] = field(default_factory=dict)
+    pictures: Mapping[str, Tensor]
+    runs: Mapping[str, Horizon]
+    references: Mapping[str, Horizon]
+
+    @property
+    def horizon(self) -> int:
+        return int(self.truth.shape[1])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "prompt_steps": self.prompt_steps,
+            "sequences": self.sequences,
+            "runs": {name: dataclasses.asdict(horizon) for name, horizon in self.runs.items()},
+            "references": {name: dataclasses.asdict(horizon) for name, horizon in self.references.items()},
+        }
 
 
 def spans(frames: int) -> tuple[int, int]:

@@ -1,36 +1,33 @@
-"""Tables as curves: a line a model with its interval over seeds, references in grey, the paper's numbers dashed."""
+"""Tables as curves: one line per model with its interval over seeds, references in grey, the paper's numbers dashed."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.evaluation.figures.canvas import (
-    MARKERS,
-    REFERENCE_COLOUR,
-    REFERENCE_STYLES,
-    colour_of,
-    new_figure,
-)
 from s2rm_data.evaluation.tables import Row, Table
+from s2rm_data.painting import new_figure, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+REFERENCE_COLOUR = "#777777"
+REFERENCE_STYLES = ((0, (1, 1)), (0, (4, 2)), (0, (6, 2, 1, 2)), (0, (2, 3)))
+
+
 def draw_tables(tables: Sequence[Table], *, xlabel: str, titles: Sequence[str], columns: int | None = None) -> Figure:
-    """A panel a table, one legend for all."""
+    """One panel per table, one legend for all."""
     across = columns or len(tables)
     down = -(-len(tables) // across)
     figure = new_figure(4.1 * across + 2.4, 3.3 * down + 0.2)
-    panels = figure.subplots(down, across, squeeze=False)
-    for panel in panels.flat[len(tables) :]:
-        panel.remove()
-    for panel, table, title in zip(panels.flat, tables, titles, strict=False):
+    drawn = panels(figure, len(tables), across)
+    for panel, table, title in zip(drawn, tables, titles, strict=True):
         _draw(panel, table)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel(xlabel, fontsize=9)
-    handles, labels = panels.flat[0].get_legend_handles_labels()
+    handles, labels = drawn[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", fontsize=8, frameon=False)
     return figure
 
@@ -43,18 +40,14 @@ def _draw(axes: Any, table: Table) -> None:
     for column in table.in_distribution:
         place = table.columns.index(column)
         axes.axvspan(place - 0.5, place + 0.5, color="#f1eee0", zorder=0, label="trained on")
-    styles = iter(REFERENCE_STYLES)
-    extra = 0
+    styles = itertools.cycle(REFERENCE_STYLES)
     for row in table.rows:
         if row.kind == "reference":
             _line(axes, row, places, color=REFERENCE_COLOUR, ls=next(styles), lw=1.2, zorder=1)
             continue
-        known = row.model in MARKERS and row.label.find("(") < 0
-        colour = colour_of(row.model if known or row.kind == "paper" else "", extra)
-        extra += not known
         if row.kind == "model":
-            _line(axes, row, places, color=colour, marker=MARKERS.get(row.model, "x"), ms=5, lw=1.6, zorder=3)
-        _paper_line(axes, row, places, colour)
+            _line(axes, row, places, color=row.colour, marker=row.marker, ms=5, lw=1.6, zorder=3)
+        _paper_line(axes, row, places)
     axes.set_xlim(-0.5, len(places) - 0.5)
     _fit(axes, table)
 
@@ -80,8 +73,16 @@ def _line(axes: Any, row: Row, places: Sequence[int], **style: Any) -> None:
         axes.fill_between(xs, low, high, color=style["color"], alpha=0.15, lw=0)
 
 
-def _paper_line(axes: Any, row: Row, places: Sequence[int], colour: str) -> None:
+def _paper_line(axes: Any, row: Row, places: Sequence[int]) -> None:
     points = [(x, cell.paper) for x, cell in zip(places, row.cells, strict=True) if cell.paper is not None]
     if points:
         label = f"paper: {row.label.removesuffix(' (not run here)')}"
-        axes.plot(*zip(*points, strict=True), color=colour, ls="--", lw=1.0, alpha=0.8, label=label, zorder=2)
+        axes.plot(
+            *zip(*points, strict=True),
+            color=row.colour or REFERENCE_COLOUR,
+            ls="--",
+            lw=1.0,
+            alpha=0.8,
+            label=label,
+            zorder=2,
+        )
