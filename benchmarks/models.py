@@ -1,10 +1,10 @@
-"""Time and kernels of a training step of every model on every task, against a plain reference.
+"""Time and kernels of a training step of every model on every world, against a plain reference.
 
     python benchmarks/models.py [--quick] [--threads 1] [--model s2gru] [--task bballs]
 
 The plain reference is written as the paper reads: step by step it encodes the views, then module by module attends,
-with one einsum an equation, and runs its cell, then decodes the queries; positions are concatenated to feature maps,
-images grow by transposed convolutions. What modules share is computed once a step. It shares the model's parameters,
+with one einsum per equation, and runs its cell, then decodes the queries; positions are concatenated to feature maps,
+images grow by transposed convolutions. What modules share is computed once per step. It shares the model's parameters,
 and its loss and all gradients are asserted equal to the model's, in double precision, before anything is timed. LSTM,
 RMC, RIMs and TTO have no loop over modules to compare with: their reference is the model's own cell, fed step by step.
 
@@ -130,7 +130,7 @@ def plain_h_bar(model: Any, m: int, k: Tensor, v: Tensor, between: Tensor, h: Te
 
 
 def plain_attention(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """(u, h-bar) of each module in turn; what modules share is computed once a step."""
+    """(u, h-bar) of each module in turn; what modules share is computed once per step."""
     q = torch.einsum("bai,ikd->bakd", e, model.input_attention.theta_q)
     v = torch.einsum("bai,ikv->bakv", e, model.input_attention.theta_v)
     local = model.z(model.p, s) * mask[:, None]
@@ -183,7 +183,7 @@ def plain_rmc(core: Any, layers: dict[str, Any], u: Tensor, memory: Tensor, *row
 
 
 def split_modules(model: Any) -> Any:
-    """Each module's weights, as a list of cells would keep them; split once a window."""
+    """Each module's weights, as a list of cells would keep them; split once per window."""
     if type(model).__name__ == "S2GRU":
         gru = model.gru
         weights = (gru.weight_input.transpose(1, 2), gru.weight_hidden.transpose(1, 2), gru.bias_input, gru.bias_hidden)

@@ -1,7 +1,7 @@
 """Compiled functions whose cache on disk is never stale, and never in the way.
 
 Numba looks a cached function up by the age of the file that defines it, and does not notice when a file changes that it
-took constants or functions from: after an update the old code would go on making data. Here the stamp of every cached
+took constants or functions from: after an update the old code would keep making data. Here the stamp of every cached
 function is a digest of all sources that compiled code is made of, so that any change compiles all of it anew. That of
 a plug-in's function also covers the plug-in's own files.
 

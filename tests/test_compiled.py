@@ -112,7 +112,7 @@ def test_where_nothing_can_be_cached_code_is_compiled_in_memory_and_that_is_said
 def test_a_damaged_cache_is_compiled_anew(unwritable: Path) -> None:
     cache = unwritable / "cache"
     use(unwritable, NUMBA_CACHE_DIR=str(cache))
-    for file in (file for file in cache.rglob("*") if file.is_file()):
+    for file in cache.rglob("kernel.one*"):
         for damaged in (b"", file.read_bytes()[:-7], bytes(100)):
             file.write_bytes(damaged)
             use(unwritable, NUMBA_CACHE_DIR=str(cache))

@@ -18,11 +18,11 @@ LAYERS = [
     {"api"},
     {"cli"},
     {"training", "evaluation", "making", "inspection", "server"},
-    {"loading", "models", "metrics"},
+    {"loading", "models"},
     {"store", "generators"},
     {
         "errors", "registry", "config", "files", "interrupt", "seeding", "philox", "compiled", "schema", "progress",
-        "options", "world", "learning", "batch", "",
+        "options", "world", "learning", "batch", "metrics", "painting", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def forget_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of dots and a smoke run on it, made by the commands."""
     path = tmp_path_factory.mktemp("dots")
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         run(data, ["dots", "-o", str(path / "dots.zarr"), "-q", *PLUGIN])
         options = ["--preset", "smoke", "--set", "threads=1", "--steps", "4", "--set", "validate_every=2"]
         run(train, ["--store", str(path / "dots.zarr"), *options, "--out", str(path / "run"), "-q", *PLUGIN])
-        yield path
+    return path
 
 
 def run(command, arguments: list[str]) -> Result:

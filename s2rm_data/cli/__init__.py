@@ -3,7 +3,7 @@
 import sys
 from pathlib import PurePath
 
-_PROGRAMS = (("s2rm-data",), ("s2rm-train",), ("s2rm-eval",), ("s2rm_data", "__main__.py"))
+_PROGRAMS = (("s2rm-data",), ("s2rm-train",), ("s2rm-eval",), ("s2rm-reproduce",), ("s2rm_data", "__main__.py"))
 
 # As a program, be ready for signals before anything else is imported. `-m` is what `python -m s2rm_data.cli.train` has
 # in argv while it imports the packages above the module that it runs.

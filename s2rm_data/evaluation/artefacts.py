@@ -24,9 +24,9 @@ from s2rm_data.evaluation.figures.battles import draw_polar_example
 from s2rm_data.evaluation.figures.canvas import save_figure
 from s2rm_data.evaluation.figures.curves import draw_tables
 from s2rm_data.evaluation.figures.enclaves import draw_enclaves
-from s2rm_data.evaluation.pictures import save_gif
 from s2rm_data.evaluation.report import Section, page
 from s2rm_data.evaluation.tables import Table
+from s2rm_data.painting import save_gif
 from s2rm_data.store import Store
 
 if TYPE_CHECKING:

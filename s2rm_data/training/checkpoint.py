@@ -46,7 +46,7 @@ def _errno_of(error: SafetensorError) -> int:
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
-    """The commit of a checkpoint: once the new file is in place, the run goes on from there."""
+    """The commit of a checkpoint: once the new file is in place, the run resumes from there."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = canonical_json(record).decode()
     header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
@@ -60,7 +60,7 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise DamagedStoreError(f"{path} is missing; without it the run cannot go on") from None
+        raise DamagedStoreError(f"{path} is missing; without it the run cannot be resumed") from None
     except (SafetensorError, OSError) as error:
         raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
     if header.get("format") != FORMAT:
@@ -72,7 +72,7 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def state_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> dict[str, Tensor]:
-    """Everything a run needs to go on as if it had not stopped, but for what is JSON."""
+    """Everything a run needs to resume as if it had not stopped, but for what is JSON."""
     tensors = {f"weights/{name}": tensor for name, tensor in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():

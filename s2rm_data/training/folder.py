@@ -59,7 +59,7 @@ class RunFolder:
         if self.holds_run and not (resume or overwrite):
             raise ConflictError(
                 f"{self.path} already holds a run{' that is complete' if self.is_complete else ''}; "
-                "add --resume to go on with it, --overwrite to start it again, or give --out another name"
+                "add --resume to continue it, --overwrite to start it again, or give --out another name"
             )
         foreign = self._foreign()
         if foreign and not self.holds_run:

@@ -34,7 +34,7 @@ PRESETS = {
     # Fraccaro et al. 2017, the ball-in-a-box data of the Kalman VAE: radius 3 px and 10 to 15 px/s at 0.2 s a frame in
     # a box of 32 px; times 48 / 32.
     "kvae": Preset(radius_px=4.5, speed_px_per_frame=(3.0, 4.5)),
-    # Sutskever et al. 2008, the RTRBM script: radius 1.2 and a velocity vector of all balls of norm 0.5 a frame in a
+    # Sutskever et al. 2008, the RTRBM script: radius 1.2 and a velocity vector of all balls of norm 0.5 per frame in a
     # box of 10; times 48 / 10. At three balls that is 2.4 / sqrt(3) = 1.39 px/frame, root mean square.
     "sutskever": Preset(radius_px=5.76, system_speed_px_per_frame=2.4),
 }

@@ -16,7 +16,7 @@ from s2rm_data.generators.bballs.crops import CROP, REACH, BallPrediction, BallT
 from s2rm_data.generators.bballs.loading import BallRequest, BallSource
 from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
 from s2rm_data.learning import Learning
-from s2rm_data.metrics.losses import binary_cross_entropy, masked_mean
+from s2rm_data.metrics import binary_cross_entropy, masked_mean
 from s2rm_data.store import Group, Store
 
 

@@ -4,7 +4,7 @@ Frames are rendered from the positions and the radius as they are stored, so tha
 bit, from the states beside them.
 """
 
-# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes a row
+# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes per row
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAPER_TRAIN, PAPER_VAL, PAPER_TEST = 20_000, 1_000, 1_000  # section Video Predi
 PAPER_TRAIN_BALLS = 3  # the same
 MAX_SEQUENCES = 100_000_000
 
-# Measured at n = 3 with zstd: frames 4.1 kB a sequence, positions 2.1 kB (levels gain nothing), velocities 0.43 kB
+# Measured at n = 3 with zstd: frames 4.1 kB per sequence, positions 2.1 kB (levels gain nothing), velocities 0.43 kB
 # (0.51 when compressed one by one); about 190 MB for the paper's whole data set.
 _STATE_CHUNK = 10
 

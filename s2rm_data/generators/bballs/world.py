@@ -9,6 +9,7 @@ from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
 
 OPTIONS = (
@@ -74,6 +75,11 @@ class Balls(World):
         from s2rm_data.generators.bballs.learning import LEARNING
 
         return LEARNING
+
+    def inspection(self) -> Inspection:
+        from s2rm_data.generators.bballs.inspection import BallInspection
+
+        return BallInspection()
 
 
 WORLD = Balls()

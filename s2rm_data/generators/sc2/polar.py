@@ -9,7 +9,7 @@ unit goes to the nearest cell in each coordinate:
 Two units in one cell: the one nearer to the cell's point stays, of equals the lower slot; the other is counted as lost.
 
 Only + - * / sqrt, comparisons and tables made of integers decide, so that the bytes are the same on every machine.
-Cost: one pass over the units an agent sees, plus one table lookup a cell for the terrain.
+Cost: one pass over the units an agent sees, plus one table lookup per cell for the terrain.
 """
 
 # F frames = battles x steps, U units of both sides, N agents, I radial cells, J angular cells, W x H the map's cells

@@ -7,7 +7,7 @@
             ...                                    # env.step(actions) and all else as before
 
 Episodes are committed in shards; one that the game breaks off is not recorded. Left early, the group stays
-unfinished, and the next recorder with the same settings goes on with it.
+unfinished, and the next recorder with the same settings continues it.
 """
 
 from __future__ import annotations

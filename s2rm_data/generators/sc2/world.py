@@ -13,6 +13,7 @@ from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
     from s2rm_data.generators.sc2.source import Sc2Split
+    from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
 
 SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of images
@@ -127,6 +128,11 @@ class Battles(World):
         from s2rm_data.generators.sc2.learning import LEARNING
 
         return LEARNING
+
+    def inspection(self) -> Inspection:
+        from s2rm_data.generators.sc2.inspection import BattleInspection
+
+        return BattleInspection()
 
 
 @contextlib.contextmanager

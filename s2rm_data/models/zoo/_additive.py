@@ -35,7 +35,7 @@ class AdditiveModel(WorldModel):
 
     @abstractmethod
     def project(self, r: Tensor) -> Sequence[Any]:
-        """What of the dynamics needs no state: r (T, B, E) -> one encoding a step."""
+        """What of the dynamics needs no state: r (T, B, E) -> one encoding per step."""
 
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         r = torch.where(view_mask.unsqueeze(-1), e, 0.0).sum(2)

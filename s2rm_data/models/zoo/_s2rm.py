@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from s2rm_data.config import above, at_least
 from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttention, InterCellAttention, output_attention
 from s2rm_data.models.config import Count, ModelConfig, Size
-from s2rm_data.models.embedding import covering_embeddings
-from s2rm_data.models.kernel import spherical_kernel
+from s2rm_data.models.embedding import covering_embeddings, spherical_kernel
 from s2rm_data.models.products import Products
 from s2rm_data.models.world_model import WorldModel
 

@@ -79,5 +79,5 @@ def _with_fresh_games(games: Games, work: Callable[[GameProcess], T], when: str)
             last = fault
     raise S2RMError(
         f"the game failed {ATTEMPTS} times {when}: {last}. "
-        "What was committed is safe; run the same command again to go on, or use --backend engine"
+        "What was committed is safe; run the same command again to resume, or use --backend engine"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from s2rm_data.evaluation.pictures import save_gif
+from s2rm_data.painting import save_gif
 
 
 def test_small_patches_keep_their_colours(tmp_path: Path) -> None:

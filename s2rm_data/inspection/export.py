@@ -11,7 +11,6 @@ grow with the group. What is written appears under its name when it is whole, ne
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import ConflictError, DiskError, UsageError, did_you_mean, missing_component
-from s2rm_data.evaluation.pictures import save_gif, sequence_pictures
+from s2rm_data.errors import ConflictError, UsageError, did_you_mean
+from s2rm_data.files import make_folder, replaced, replaced_folder
+from s2rm_data.inspection.world import inspection_of
+from s2rm_data.painting import save_gif
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 from s2rm_data.store.reader import PACKED_BITS, StoredArray
@@ -44,21 +45,13 @@ def export(
     `progress` is advanced by bytes of array for files and by sequences for GIFs; see `work_of`.
     """
     writer, suffix = _format(form)
+    total = _count(group, count)
     target = folder / (group.path.replace("/", "-") + suffix)
     if target.exists() and not overwrite:
         raise ConflictError(f"{target} is there already; choose another --out, or replace it with --overwrite")
-    partial = target.with_name(target.name + ".partial")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove(partial)
-        writer(group, partial, _count(group, count), progress or Progress())
-        if target.is_dir():
-            shutil.rmtree(target)
-        partial.replace(target)
-    except OSError as error:
-        raise DiskError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        _remove(partial)
+    make_folder(folder)
+    with (replaced if suffix else replaced_folder)(target) as partial:
+        writer(group, partial, total, progress or Progress())
     return target
 
 
@@ -81,18 +74,11 @@ def _format(form: str) -> tuple[Callable[[Group, Path, int, Progress], None], st
     return FORMATS[form]
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.exists():
-        path.unlink()
-
-
 def _row_nbytes(array: StoredArray) -> int:
     return int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
 
 
-def _blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
+def blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
     """(first row, rows) of an array, whole chunks of it at a time."""
     chunk = array.layout.chunk
     rows = max(BLOCK_NBYTES // max(_row_nbytes(array), 1) // chunk, 1) * chunk
@@ -100,7 +86,7 @@ def _blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]
         yield start, array[start : min(start + rows, count)]
 
 
-def _attributes(group: Group) -> str:
+def attributes_of(group: Group) -> str:
     return json.dumps({"group": group.path, **group.attributes}, sort_keys=True)
 
 
@@ -111,11 +97,11 @@ def _write_npz(group: Group, path: Path, count: int, progress: Progress) -> None
             header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False}
             with archive.open(_member(name), "w", force_zip64=True) as file:
                 np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, *array.shape[1:])})
-                for _, block in _blocks(array, count):
+                for _, block in blocks(array, count):
                     file.write(np.ascontiguousarray(block).data)
                     progress.advance(block.nbytes)
         with archive.open(_member(ATTRIBUTES), "w") as file:
-            np.lib.format.write_array(file, np.array(_attributes(group)))
+            np.lib.format.write_array(file, np.array(attributes_of(group)))
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -126,41 +112,24 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None:
-    """One dataset an array, with its dimensions' names, description and units."""
-    try:
-        import h5py
-    except ModuleNotFoundError:
-        raise missing_component("h5py", "export", "writing HDF5") from None
-    with h5py.File(path, "w", track_order=True) as file:
-        file.attrs[ATTRIBUTES] = _attributes(group)
-        for name, array in group.arrays.items():
-            shape = (count, *array.shape[1:])
-            chunks = (min(array.layout.chunk, count), *array.shape[1:])
-            dataset = file.create_dataset(
-                name, shape, array.dtype, chunks=chunks, compression="gzip", compression_opts=1, shuffle=True
-            )
-            for dimension, label in zip(dataset.dims, array.dims, strict=True):
-                dimension.label = label
-            for key, value in _described(array).items():
-                dataset.attrs[key] = value if isinstance(value, str | int | float) else json.dumps(value)
-            for start, block in _blocks(array, count):
-                dataset[start : start + len(block)] = block
-                progress.advance(block.nbytes)
+    from s2rm_data.inspection.hdf5 import write_hdf5
+
+    write_hdf5(group, path, count, progress)
 
 
-def _described(array: StoredArray) -> dict[str, Any]:
+def described(array: StoredArray) -> dict[str, Any]:
     """The array's attributes, without those on how the store packs it."""
     packing = {PACKED_BITS, "bit_order", "unpack"}
     return {key: value for key, value in array.layout.attributes.items() if key not in packing}
 
 
 def _write_gifs(group: Group, folder: Path, count: int, progress: Progress) -> None:
-    """A folder of one animation a sequence, numbered as in the group."""
-    folder.mkdir()
+    """One animation per sequence, numbered as in the group, in a folder that is there."""
+    inspection = inspection_of(group)
     digits = max(5, len(str(count - 1)))
     for number in range(count):
-        pictures, milliseconds = sequence_pictures(group, number)
-        save_gif(pictures, folder / f"{number:0{digits}}.gif", milliseconds)
+        pictures = inspection.pictures(group, number)
+        save_gif(pictures, folder / f"{number:0{digits}}.gif", inspection.milliseconds)
         progress.advance(1)
 
 

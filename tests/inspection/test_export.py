@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from s2rm_data.errors import ConflictError, DiskError, MissingComponentError, UsageError
-from s2rm_data.evaluation import export as module
-from s2rm_data.evaluation.export import export, work_of
+from s2rm_data.inspection import export as module
+from s2rm_data.inspection.export import export, work_of
 from s2rm_data.progress import Progress
 from s2rm_data.store import Store
 
@@ -89,8 +89,27 @@ def test_a_failed_export_leaves_nothing_behind(store: Store, tmp_path: Path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Counted, "advance", full)
-    with pytest.raises(DiskError, match="No space left"):
+    with pytest.raises(DiskError, match="the disk is full"):
         export(store["bballs/val"], "npz", tmp_path, progress=Counted())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [1_000, 3_000])
+@pytest.mark.parametrize("form", ["npz", "hdf5", "gif"])
+def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path: Path, form: str, limit: int) -> None:
+    code = (
+        "import sys; from pathlib import Path; from s2rm_data.store import Store; import resource\n"
+        "from s2rm_data.errors import DiskError; from s2rm_data.inspection.export import export\n"
+        "group = Store(sys.argv[1])['bballs/train']\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        f"try: export(group, {form!r}, Path(sys.argv[2]))\n"
+        "except DiskError as error: print(error); sys.exit(6)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store.path), str(tmp_path)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 6, (done.returncode, done.stderr)
+    assert "cannot write" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -110,9 +129,9 @@ def test_without_h5py_the_message_says_how_to_install_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_export_and_stats_need_no_torch() -> None:
+def test_inspection_needs_no_torch() -> None:
     code = (
-        "import sys, s2rm_data.evaluation.export, s2rm_data.evaluation.stats, s2rm_data.evaluation.figures.stats;"
-        "sys.exit('torch' in sys.modules)"
+        "import sys, s2rm_data.inspection.export; from s2rm_data.registry import WORLDS;"
+        "assert all(WORLDS.load(name).inspection() for name in WORLDS.names()); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy import ToySplit
 
 from s2rm_data.errors import UsageError
-from s2rm_data.evaluation import stats as module
-from s2rm_data.evaluation.figures.stats import save_stats
-from s2rm_data.evaluation.stats import stats_of, wilson
-from s2rm_data.making import generate
+from s2rm_data.inspection import stats as module
+from s2rm_data.inspection.stats import array_stats, wilson
+from s2rm_data.inspection.world import save_stats, stats_of
+from s2rm_data.progress import Progress
 from s2rm_data.store import Store
 
 
@@ -78,14 +77,30 @@ def test_wilson_interval_matches_published_values() -> None:
 
 
 def test_figures_and_numbers_are_written(store: Store, tmp_path: Path) -> None:
-    found = [stats_of(store[path]) for path in ("bballs/train", "sc2/2s3z/train")]
+    groups = [store[path] for path in ("bballs/train", "sc2/2s3z/train")]
+    found = [(group, stats_of(group)) for group in groups]
     paths = save_stats(found, tmp_path / "stats")
     assert sorted(p.name for p in paths) == ["bballs.png", "bballs.svg", "sc2.png", "sc2.svg", "stats.json"]
     assert all(path.stat().st_size > 1000 for path in paths)
     assert json.loads(paths[0].read_text())["bballs/train"]["sequences"] == 24
 
 
-def test_groups_of_other_generators_are_refused(tmp_path: Path) -> None:
-    generate([ToySplit()], tmp_path / "toy.zarr", shard_size=4)
-    with pytest.raises(UsageError, match="statistics are known for bballs, sc2"):
-        stats_of(Store(tmp_path / "toy.zarr")["toy/train"])
+@pytest.mark.usefixtures("block")
+def test_arrays_of_any_kind_are_counted(toy_store: Path) -> None:
+    group = Store(toy_store)["toy/train"]
+    found = array_stats(group, Progress())
+    position = group["position"][:]
+    assert found.row["sequences"] == len(group) == 10
+    assert found.row["position_count"] == position.size
+    assert found.row["position_mean"] == pytest.approx(position.mean(), abs=1e-4)
+    assert found.row["position_sd"] == pytest.approx(position.std(), abs=1e-4)
+    assert (found.row["position_min"], found.row["position_max"]) == pytest.approx((position.min(), position.max()))
+    assert found.row["alive_mean"] == pytest.approx(group["alive"][:].mean())
+    np.testing.assert_allclose(found.curves["position"], position.mean((0, 2)), rtol=1e-5)
+    assert found.curves["seed"].shape == (1,)
+    json.dumps(found.to_json())
+
+
+def test_a_world_that_is_not_installed_is_named(toy_store: Path) -> None:
+    with pytest.raises(UsageError, match="made by 'toy', a world that is not installed here"):
+        stats_of(Store(toy_store)["toy/train"])
