@@ -44,7 +44,9 @@ def to_json(config: Any) -> dict[str, Any]:
 
 
 def from_json(cls: type[C], data: dict[str, Any]) -> C:
-    """The inverse of `to_json`; an unknown key is an error, a missing one takes its default."""
+    """The inverse of `to_json`; an unknown key is an error, a missing one takes its default if it has any."""
+    if not isinstance(data, dict):
+        raise UsageError(f"{cls.__name__} cannot be read from {type(data).__name__}; it is a table of fields")
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for key in data:
@@ -52,6 +54,11 @@ def from_json(cls: type[C], data: dict[str, Any]) -> C:
             raise UsageError(
                 f"{cls.__name__} has no field {key!r}{did_you_mean(key, names)}; it has {', '.join(names)}"
             )
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    given = {*data, *(f.name for f in fields if f.default is not f.default_factory)}
+    missing = [f.name for f in fields if f.name not in given]
+    if missing:
+        raise UsageError(f"{cls.__name__} needs a value for each of: {', '.join(missing)}")
     return cls(**{key: _revive(hints[key], value) for key, value in data.items()})
 
 
@@ -66,7 +73,7 @@ def _revive(hint: Any, value: Any) -> Any:
     if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
         hints = _element_hints(hint, value)
         return tuple(map(_revive, hints, value)) if len(hints) == len(value) else tuple(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000:
         return float(value)
     return value
 

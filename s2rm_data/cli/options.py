@@ -15,6 +15,9 @@ import click
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import load_plugin
 
+MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
+MOST_WORKERS = 1024
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -48,7 +51,9 @@ def plugin_option() -> click.Option:
 def generation_options(command: F) -> F:
     """The options that every generator has, in the same words."""
     options = [
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the whole run."),
+        click.option(
+            "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help="Seed of the whole run."
+        ),
         click.option(
             "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"
         ),
@@ -98,6 +103,8 @@ def named_option(name: str, names: Callable[[], Sequence[str]], default: str) ->
 def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
-    if workers < 1:
-        raise UsageError(f"--workers {workers} is not possible; allowed are 1 or more (leave it out for one per core)")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(
+            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
+        )
     return workers

@@ -35,7 +35,9 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 @click.option("--steps", type=int, default=None, help="Budget in optimiser steps.")
 @click.option("--batch-size", type=int, default=None, help="Sequences per step, over all processes.")
 @click.option("--lr", type=float, default=None, help="Learning rate.")
-@click.option("--runs", type=click.IntRange(1), default=None, help="Train this many seeds, then fine-tune the best.")
+@click.option(
+    "--runs", type=click.IntRange(1, 1000), default=None, help="Train this many seeds, then fine-tune the best."
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=None, help="Run folder.  [default: runs/NAME]")
 @click.option("--resume", is_flag=True, help="Resume the run in --out; start it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Start again whatever run is in --out.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -37,6 +37,7 @@ from s2rm_data.philox import philox
 
 BATTLE_SUFFIX = "_battle"
 _DOMAIN = np.uint64(0x5343322D53455256)  # "SC2-SERV": seeds of the battles after a game's first
+LOOPS_BETWEEN_CHECKS = 500  # about 40 ms of the largest battles
 MOST_UNITS = 400  # living at once; no SMAC map has more than 66
 MOST_LOGGED = 100_000  # commands of one battle kept for its replay
 
@@ -118,30 +119,37 @@ class Game:
         """The slot of a living unit."""
         return self.slot_of[tag] if tag in self._living else None
 
-    def run(self, loops: int) -> None:
-        """Game loops. On a map that goes on, armies that are both dead are created anew in the first of them."""
+    def run(self, loops: int, check: Callable[[], None] = lambda: None) -> None:
+        """Game loops. On a map that goes on, armies that are both dead are created anew in the first of them.
+
+        `check` is called now and then; what it raises ends the run after the loops done so far.
+        """
         if not self.alive and not self.ends and loops > 0:
             self.loop += 1
             loops -= 1
             self.battle += 1
             self._begin(self.battle_seeds(self.battle))
         before = self.alive
-        self._run_loops(loops)
-        self._count()
-        if len(self.alive) < len(before):
-            self.died += [self.tag_of[slot] for slot in before if self.tag_of[slot] not in self._living]
-        if self.ends:
-            self.result = self._result()
-
-    def _run_loops(self, loops: int) -> None:
-        while self.queues and loops > 0:
-            self.arena.run_loops(1)
-            self.loop += 1
-            loops -= 1
+        try:
+            self._run_loops(loops, check)
+        finally:
             self._count()
-            self._advance_queues()
-        self.arena.run_loops(loops)
-        self.loop += loops
+            if len(self.alive) < len(before):
+                self.died += [self.tag_of[slot] for slot in before if self.tag_of[slot] not in self._living]
+            if self.ends:
+                self.result = self._result()
+
+    def _run_loops(self, loops: int, check: Callable[[], None]) -> None:
+        while loops > 0:
+            some = 1 if self.queues else min(loops, LOOPS_BETWEEN_CHECKS)
+            self.arena.run_loops(some)
+            self.loop += some
+            loops -= some
+            if self.queues:
+                self._count()
+                self._advance_queues()
+            if self.loop % LOOPS_BETWEEN_CHECKS < some:
+                check()
 
     def _advance_queues(self) -> None:
         orders = self.arena.orders()

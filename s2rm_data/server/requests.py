@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import threading
+import time
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,7 +26,14 @@ from s2rm_data.server.units import Observer
 from s2rm_data.server.world import write_data, write_game_info, write_query
 
 LAUNCHED, INIT_GAME, IN_GAME, IN_REPLAY, ENDED, QUIT = range(1, 7)  # sc2api.proto, Status
-MOST_LOOPS = 100_000  # of one step request: an hour and three quarters of the game
+# The most that one request may ask for
+MOST_LOOPS = 100_000  # of a step: an hour and a quarter of the game
+MOST_SECONDS = 60.0  # for a step
+MOST_QUERIES = 10_000
+MOST_ACTIONS = 10_000
+MOST_ORDERED = 50_000  # units addressed by all actions together
+MOST_COMMANDS = 1_000  # of debug
+MOST_CREATED = 200  # units
 _FIRST_TAG = 1 << 32
 _MISSING_MAP, _INVALID_PATH, _MISSING_PLAYERS, _INVALID_PLAYERS, _MULTIPLAYER = 1, 2, 6, 7, 8  # ResponseCreateGame
 _NO_OPTIONS, _UNSUPPORTED_FEATURE = 3, 7  # ResponseJoinGame.Error
@@ -48,6 +57,7 @@ class Client:
         self._options: Any = None
         self._opponent: Any = None
         self._tags = itertools.count(_FIRST_TAG)
+        self._cancelled = threading.Event()
         self._failures: list[tuple[int, int, int]] = []  # (unit tag, ability, result) since the last observation
         self._handlers: dict[str, Callable[[Any, Any], None]] = {
             "create_game": self._create_game,
@@ -62,10 +72,14 @@ class Client:
             "action": self._action,
             "step": self._step,
             "data": lambda request, response: write_data(response, self._running(), request),
-            "query": lambda request, response: write_query(response, self._running(), request),
+            "query": self._query,
             "debug": self._debug,
             "save_replay": self._save_replay,
         }
+
+    def cancel(self) -> None:
+        """Give up the request that is being answered, from another thread: nobody waits for it any more."""
+        self._cancelled.set()
 
     def answer(self, frame: bytes) -> bytes:
         response = self._api.Response()
@@ -91,7 +105,7 @@ class Client:
         try:
             return self._api.Request.FromString(frame)
         except DecodeError:
-            raise RefusedError(f"a frame of {len(frame)} bytes is no Request of the StarCraft II API") from None
+            raise RefusedError(f"a frame of {len(frame)} bytes is not a request of the StarCraft II API") from None
 
     def _running(self) -> Game:
         if self._game is None:
@@ -197,8 +211,16 @@ class Client:
         if game.result:
             self.status = ENDED
 
+    def _query(self, request: Any, response: Any) -> None:
+        asked = len(request.pathing) + len(request.abilities) + len(request.placements)
+        _at_most("query", "questions", asked, MOST_QUERIES)
+        write_query(response, self._running(), request)
+
     def _action(self, request: Any, response: Any) -> None:
         game = self._in_game()
+        _at_most("action", "actions", len(request.actions), MOST_ACTIONS)
+        ordered = sum(len(action.action_raw.unit_command.unit_tags) for action in request.actions)
+        _at_most("action", "units", ordered, MOST_ORDERED)
         for action in request.actions:
             response.result.append(self._act(game, action))
 
@@ -217,13 +239,27 @@ class Client:
         count = request.count if request.HasField("count") else 1
         if not 0 < count <= MOST_LOOPS:
             raise RefusedError(f"step: count is {count}; allowed are 1 to {MOST_LOOPS} loops")
-        game.run(count)
+        until = time.monotonic() + MOST_SECONDS
+        begun = game.loop
+
+        def check() -> None:
+            if self._cancelled.is_set() or time.monotonic() > until:
+                done = f"after {game.loop - begun} of {count} loops"
+                raise RefusedError(
+                    f"step: stopped {done}: it took more than {MOST_SECONDS:.0f} s, or the client has gone"
+                )
+
+        game.run(count, check)
         response.simulation_loop = game.loop
         if game.result:
             self.status = ENDED
 
     def _debug(self, request: Any, response: Any) -> None:
         game = self._in_game()
+        _at_most("debug", "commands", len(request.debug), MOST_COMMANDS)
+        made = [command.create_unit for command in request.debug if command.WhichOneof("command") == "create_unit"]
+        created = sum(unit.quantity if unit.HasField("quantity") else 1 for unit in made)
+        _at_most("debug", "units to create", created, MOST_CREATED)
         for command in request.debug:
             self._debug_one(game, command)
 
@@ -249,6 +285,11 @@ class Client:
 
     def _save_replay(self, request: Any, response: Any) -> None:
         response.data = self._running().replay()
+
+
+def _at_most(request: str, what: str, count: int, most: int) -> None:
+    if count > most:
+        raise RefusedError(f"{request}: {count:,} {what} in one request; at most {most:,} are allowed")
 
 
 def _map_name(request: Any) -> str:

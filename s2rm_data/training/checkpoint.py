@@ -17,32 +17,20 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.files import replaced, sync_folder, write_whole
+from s2rm_data.files import sync_folder, write_whole
 from s2rm_data.models import WorldModel
-from s2rm_data.models.weights import digest, save_model
-
-FORMAT = "s2rm-data training state 1"
+from s2rm_data.models.weights import digest, safetensors_pieces, save_model
+from s2rm_data.sealing import STATE_FORMAT as FORMAT
 
 
 def save_weights(model: WorldModel, path: Path) -> None:
     """The model with its config, as `models.weights.load_model` reads it; the old file or the new one, whole."""
-    with replaced(path) as partial:
-        try:
-            save_model(model, partial)
-        except SafetensorError as error:  # how safetensors reports what the system refuses
-            raise OSError(_errno_of(error), str(error)) from error
-
-
-def _errno_of(error: SafetensorError) -> int:
-    """`... (os error 28)` -> 28."""
-    tail = str(error).rpartition("os error ")[2]
-    digits = "".join(c for c in tail[:4] if c.isdigit())
-    return int(digits) if digits else 5
+    save_model(model, path)
+    sync_folder(path.parent)
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
@@ -50,7 +38,7 @@ def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = canonical_json(record).decode()
     header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
-    write_whole(path, [save(plain, metadata=header)])
+    write_whole(path, safetensors_pieces(plain, header))
     sync_folder(path.parent)
 
 
@@ -67,7 +55,10 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
     if header.get("sha256") != digest(tensors, header.get("record", "")):
         raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
-    record: dict[str, Any] = json.loads(header["record"])
+    try:
+        record: dict[str, Any] = json.loads(header["record"])
+    except (ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"{path} is damaged: its record cannot be read ({error!r})") from None
     return tensors, record
 
 

@@ -13,6 +13,7 @@ from s2rm_data.models import config_for
 from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.seeding import MAX_SEED
 
+MOST_CHARACTERS = 1000  # of one --set
 SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "mixed")
 
@@ -128,12 +129,14 @@ def parse_assignments(assignments: tuple[str, ...]) -> dict[str, Any]:
     """`key=value` as typed: values are JSON where they can be read as such (3, 1e-3, true, null, [8, 16]) or text."""
     fields = {}
     for assignment in assignments:
+        if len(assignment) > MOST_CHARACTERS:
+            raise UsageError(f"--set {assignment[:40]!r}... is longer than the {MOST_CHARACTERS} characters allowed")
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--set {assignment!r} is not an assignment; write --set key=value, as in --set lr=1e-3")
         try:
             value = json.loads(text)
-        except ValueError:  # also of a whole number of thousands of digits
+        except (ValueError, RecursionError):
             value = text.strip()
         fields[name.strip()] = value
     return fields

@@ -227,13 +227,14 @@ def test_units_are_created_where_asked_and_fight() -> None:
         ({"unit_type": 999}, "no unit type 999"),
         ({"unit_type": 48, "owner": 5}, "no player 5"),
         ({"unit_type": 48, "pos": {"x": 40.0, "y": 5.0}}, "outside of the map"),
-        ({"unit_type": 48, "quantity": 1000}, "no room for a marine"),
+        ({"unit_type": 48, "quantity": 200}, "no room for a marine"),
     ],
 )
 def test_a_unit_that_cannot_be_created_is_an_error(unit: dict[str, object], says: str) -> None:
     talker = Talker().play("3m")
     whole = {"unit_type": 48, "owner": 1, "pos": {"x": 5.0, "y": 12.0}, "quantity": 1} | unit
-    assert says in talker.debug(create_unit=whole).error[0]
+    refusals = [talker.debug(create_unit=whole).error for _ in range(3)]
+    assert any(says in error for refusal in refusals for error in refusal)
     assert not talker.step().error
 
 

@@ -83,7 +83,7 @@ def test_no_changed_byte_of_a_request_brings_the_server_down(data: st.DataObject
 
 def test_a_frame_that_is_no_request_is_named_as_such() -> None:
     response = api.Response.FromString(Client().answer(b"GET / HTTP/1.1"))
-    assert "is no Request of the StarCraft II API" in response.error[0]
+    assert "is not a request of the StarCraft II API" in response.error[0]
 
 
 def test_fields_from_a_newer_protocol_are_ignored() -> None:

@@ -26,7 +26,6 @@ from s2rm_data.training.scores import Validation
 from s2rm_data.training.stepper import Stepper
 from s2rm_data.training.trainer import Trainer
 
-
 GOLDEN_LOSSES = json.loads(Path(__file__).with_name("golden_losses.json").read_text())
 
 

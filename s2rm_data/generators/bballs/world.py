@@ -11,6 +11,7 @@ from s2rm_data.world import Making, World
 if TYPE_CHECKING:
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
+    from s2rm_data.schema import SplitSource
 
 OPTIONS = (
     Option(
