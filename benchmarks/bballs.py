@@ -25,7 +25,7 @@ from s2rm_data.generators.bballs.source import BallsSplit
 from s2rm_data.making import generate
 from s2rm_data.seeding import sequence_seeds
 
-SUBSTEPS = 10  # a frame, as the RTRBM script takes them
+SUBSTEPS = 10  # per frame, as the RTRBM script takes them
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 5) -> float:

@@ -1,4 +1,4 @@
-"""Speed of training: steps a second, the share of each part, time waiting for data, peak memory.
+"""Speed of training: steps per second, the share of each part, time waiting for data, peak memory.
 
 python benchmarks/train.py                          # laptop preset on a small store made for it
 python benchmarks/train.py --store data.zarr --task sc2 --model lstm --steps 50 --threads 2
@@ -91,7 +91,7 @@ def measure(options: argparse.Namespace, store: Store) -> None:
         f"steps, {model.parameter_count():,} parameters, {config.threads} threads, allocator {tuned}"
     )
     print(
-        f"  {options.steps / wall:.2f} steps/s ({1e3 * wall / options.steps:.0f} ms a step, "
+        f"  {options.steps / wall:.2f} steps/s ({1e3 * wall / options.steps:.0f} ms per step, "
         f"{1e3 * cpu / options.steps:.0f} ms of processor time)"
     )
     for name, seconds in parts.seconds.items():

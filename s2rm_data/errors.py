@@ -59,7 +59,7 @@ class InterruptedRunError(S2RMError):
 
 
 class S2RMWarning(UserWarning):
-    """Something a user should know although the work goes on; the command line prints it as one line."""
+    """Something a user should know although the work continues; the command line prints it as one line."""
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

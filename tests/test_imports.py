@@ -15,14 +15,14 @@ from s2rm_data.registry import WORLDS
 
 PACKAGE = Path(s2rm_data.__file__).parent
 LAYERS = [
-    {"cli"},
     {"api"},
-    {"training", "evaluation", "making", "inspection", "server"},
-    {"loading", "models", "metrics"},
+    {"cli"},
+    {"training", "evaluation", "making", "inspection"},
+    {"loading", "models"},
     {"store", "generators"},
     {
-        "errors", "registry", "config", "files", "interrupt", "seeding", "philox", "compiled", "schema", "progress", "options",
-        "world", "learning", "batch", "painting", "",
+        "errors", "registry", "config", "files", "interrupt", "sealing", "seeding", "philox", "compiled", "schema",
+        "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1
@@ -34,7 +34,7 @@ WORLD_PARTS = {
     },
     "loading": {"loading", "learning", "crops", "images", "scores"},
 }  # fmt: skip
-NAMES_A_WORLD = {"cli/sc2_server.py", "server", "api.py"}  # a command and the front door's own names
+NAMES_A_WORLD = {"cli/sc2_server.py", "api.py"}  # a command and the front door's own names
 FORBIDDEN = {  # external package -> the only parts that may import it
     "zarr": {"store"},
     "click": {"cli"},

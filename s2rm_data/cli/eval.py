@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 )
 @click.option("--rollout-sequences", type=int, default=None, help="Sequences rolled out.  [default: 50; --quick: 5]")
 @click.option("--device", default=None, help="cpu, cuda, cuda:1.  [default: a GPU if there is one]")
-@click.option("--threads", type=click.IntRange(1), default=None, help="CPU threads.  [default: one per core]")
+@click.option("--threads", type=click.IntRange(1, 1024), default=None, help="CPU threads.  [default: one per core]")
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier evaluation in --out.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,6 +14,9 @@ import click
 
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import load_plugin
+
+MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
+MOST_WORKERS = 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,11 +29,12 @@ class TakesPlugins(click.Command):
     """Modules named with --plugin anywhere on the line are loaded first, so that all that follows knows them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for place, word in enumerate(args):
-            if word == "--plugin" and place + 1 < len(args):
-                load_plugin(args[place + 1])
-            elif word.startswith("--plugin="):
-                load_plugin(word.partition("=")[2])
+        named = [after for word, after in itertools.pairwise(args) if word == "--plugin"]
+        named += [word.partition("=")[2] for word in args if word.startswith("--plugin=")]
+        # The shell's completion parses a line that is not finished: it offers what can be loaded and says nothing.
+        with contextlib.suppress(UsageError) if ctx.resilient_parsing else contextlib.nullcontext():
+            for name in named:
+                load_plugin(name)
         return super().parse_args(ctx, args)
 
 
@@ -45,7 +51,9 @@ def plugin_option() -> click.Option:
 def generation_options(command: F) -> F:
     """The options that every generator has, in the same words."""
     options = [
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the whole run."),
+        click.option(
+            "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help="Seed of the whole run."
+        ),
         click.option(
             "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"
         ),
@@ -95,6 +103,8 @@ def named_option(name: str, names: Callable[[], Sequence[str]], default: str) ->
 def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
-    if workers < 1:
-        raise UsageError(f"--workers {workers} is not possible; allowed are 1 or more (leave it out for one per core)")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(
+            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
+        )
     return workers

@@ -35,7 +35,9 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 @click.option("--steps", type=int, default=None, help="Budget in optimiser steps.")
 @click.option("--batch-size", type=int, default=None, help="Sequences per step, over all processes.")
 @click.option("--lr", type=float, default=None, help="Learning rate.")
-@click.option("--runs", type=click.IntRange(1), default=None, help="Train this many seeds, then fine-tune the best.")
+@click.option(
+    "--runs", type=click.IntRange(1, 1000), default=None, help="Train this many seeds, then fine-tune the best."
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=None, help="Run folder.  [default: runs/NAME]")
 @click.option("--resume", is_flag=True, help="Resume the run in --out; start it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Start again whatever run is in --out.")
@@ -161,8 +163,11 @@ def list_models(*, as_json: bool) -> None:
             )
         )
         return
+    wide, wider = (2 + max(len(getattr(s, name)) for s in found) for name in ("name", "task"))
     for summary in found:
-        click.echo(f"{summary.name:<7}{summary.task:<8}{summary.parameters:>12,} parameters  {summary.description}")
+        click.echo(
+            f"{summary.name:<{wide}}{summary.task:<{wider}}{summary.parameters:>12,} parameters  {summary.description}"
+        )
         fields = {k: v for k, v in to_json(summary.config).items() if k != "task"}
         click.echo("       " + ", ".join(f"{name}={json.dumps(value)}" for name, value in fields.items()))
 

@@ -6,6 +6,7 @@ Runs that differ in nothing but their seed are one entry of every table, with an
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Any
 import torch
 
 from s2rm_data.batch import Batch, Prediction
-from s2rm_data.errors import DamagedStoreError, UsageError, missing_component
+from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
 from s2rm_data.models import WorldModel
 from s2rm_data.registry import MODELS
+from s2rm_data.sealing import CONFIG, read_run
 
-CONFIG, WEIGHTS = "config.json", "best.safetensors"
+WEIGHTS = "best.safetensors"
 # Fields of a run's config that say nothing about what is learned.
 _NOT_COMPARED = ("seed", "device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
 _STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
@@ -107,7 +109,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
         if (path / CONFIG).exists():
             inside = [path]
         elif path.is_dir():
-            inside = [child for child in sorted(path.iterdir()) if (child / CONFIG).exists()]
+            inside = _with_weights(child for child in sorted(path.iterdir()) if (child / CONFIG).exists())
         else:
             raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
         if not inside:
@@ -116,9 +118,23 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def _with_weights(folders: Iterable[Path]) -> list[Path]:
+    """The runs of a folder that can be evaluated; the others are named, unless there are no others."""
+    found = list(folders)
+    ready = [folder for folder in found if (folder / WEIGHTS).exists()]
+    if ready and len(ready) < len(found):
+        left_out = ", ".join(str(folder) for folder in found if folder not in ready)
+        warnings.warn(
+            f"left out, because their training has not come to a first validation: {left_out}",
+            S2RMWarning,
+            stacklevel=2,
+        )
+    return ready or found
+
+
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
     folders = find_runs(paths)
-    documents = [_read(folder) for folder in folders]
+    documents = [read_run(folder) for folder in folders]
     labels = _labels(documents, folders)
     names = _names(folders)
     return [
@@ -137,20 +153,6 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
         )
         for name, label, folder, document in zip(names, labels, folders, documents, strict=True)
     ]
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        document = json.loads(path.read_bytes())
-        _ = document["config"]["model"], document["config"]["task"]
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise DamagedStoreError(f"{path} is damaged: {error}") from None
-    except (KeyError, TypeError):
-        raise UsageError(f"{path} is not the config of a run of s2rm-train: it names no model and task") from None
-    return dict(document)
 
 
 def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:

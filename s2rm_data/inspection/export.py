@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import ConflictError, UsageError, did_you_mean, missing_component
+from s2rm_data.errors import ConflictError, UsageError, did_you_mean
 from s2rm_data.files import make_folder, replaced, replaced_folder
 from s2rm_data.inspection.world import inspection_of
 from s2rm_data.painting import save_gif
@@ -78,7 +78,7 @@ def _row_nbytes(array: StoredArray) -> int:
     return int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
 
 
-def _blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
+def blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
     """(first row, rows) of an array, whole chunks of it at a time."""
     chunk = array.layout.chunk
     rows = max(BLOCK_NBYTES // max(_row_nbytes(array), 1) // chunk, 1) * chunk
@@ -86,7 +86,7 @@ def _blocks(array: StoredArray, count: int) -> Iterator[tuple[int, NDArray[Any]]
         yield start, array[start : min(start + rows, count)]
 
 
-def _attributes(group: Group) -> str:
+def attributes_of(group: Group) -> str:
     return json.dumps({"group": group.path, **group.attributes}, sort_keys=True)
 
 
@@ -97,11 +97,11 @@ def _write_npz(group: Group, path: Path, count: int, progress: Progress) -> None
             header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False}
             with archive.open(_member(name), "w", force_zip64=True) as file:
                 np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, *array.shape[1:])})
-                for _, block in _blocks(array, count):
+                for _, block in blocks(array, count):
                     file.write(np.ascontiguousarray(block).data)
                     progress.advance(block.nbytes)
         with archive.open(_member(ATTRIBUTES), "w") as file:
-            np.lib.format.write_array(file, np.array(_attributes(group)))
+            np.lib.format.write_array(file, np.array(attributes_of(group)))
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -112,29 +112,12 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None:
-    """One dataset per array, with its dimensions' names, description and units."""
-    try:
-        import h5py
-    except ModuleNotFoundError:
-        raise missing_component("h5py", "export", "writing HDF5") from None
-    with h5py.File(path, "w", track_order=True) as file:
-        file.attrs[ATTRIBUTES] = _attributes(group)
-        for name, array in group.arrays.items():
-            shape = (count, *array.shape[1:])
-            chunks = (min(array.layout.chunk, count), *array.shape[1:])
-            dataset = file.create_dataset(
-                name, shape, array.dtype, chunks=chunks, compression="gzip", compression_opts=1, shuffle=True
-            )
-            for dimension, label in zip(dataset.dims, array.dims, strict=True):
-                dimension.label = label
-            for key, value in _described(array).items():
-                dataset.attrs[key] = value if isinstance(value, str | int | float) else json.dumps(value)
-            for start, block in _blocks(array, count):
-                dataset[start : start + len(block)] = block
-                progress.advance(block.nbytes)
+    from s2rm_data.inspection.hdf5 import write_hdf5
+
+    write_hdf5(group, path, count, progress)
 
 
-def _described(array: StoredArray) -> dict[str, Any]:
+def described(array: StoredArray) -> dict[str, Any]:
     """The array's attributes, without those on how the store packs it."""
     packing = {PACKED_BITS, "bit_order", "unpack"}
     return {key: value for key, value in array.layout.attributes.items() if key not in packing}

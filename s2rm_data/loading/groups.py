@@ -13,21 +13,26 @@ from s2rm_data.world import world_of
 
 def groups_of(store: Store, task: str, split: str) -> list[str]:
     """Paths such as `WORLD/train`, or `WORLD/SCENARIO/train` for every scenario."""
-    for path, (there, total) in store.unfinished.items():
-        if path.startswith(f"{task}/") and path.endswith(f"/{split}"):
-            raise UsageError(
-                f"{store.path}: {path} is unfinished, {there} of {total} shards are there; "
-                "run the command that makes it again to finish it"
-            )
     found = [path for path in store.groups if path.startswith(f"{task}/") and path.endswith(f"/{split}")]
     if found:
         return found
+    for path in unfinished_groups(store, task, split):
+        there, total = store.unfinished[path]
+        raise UsageError(
+            f"{store.path}: {path} is unfinished, {there} of {total} shards are there; "
+            "run the command that makes it again to finish it"
+        )
     listed = ", ".join(store.groups) or "nothing yet"
     splits = {path.rsplit("/", 1)[-1] for path in store.groups if path.startswith(f"{task}/")}
     raise UsageError(
         f"{store.path} has no split {split!r} of the world {task}{did_you_mean(split, splits)}; it has {listed}. "
         f"Make one with: s2rm-data {task} --out {store.path}"
     )
+
+
+def unfinished_groups(store: Store, task: str, split: str) -> list[str]:
+    """Paths of groups that are left out because their making was interrupted."""
+    return [path for path in store.unfinished if path.startswith(f"{task}/") and path.endswith(f"/{split}")]
 
 
 def tasks_of(store: Store, split: str = "train") -> list[str]:

@@ -6,7 +6,7 @@ Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's 
     loss = model.loss(prediction, batch)
 
     state = model.initial_state(batch_size)         # or step by step, as a roll-out does
-    (encoded,) = model.encode(views, position, mask)    # views (B, 1, V, C, H, W): one encoding a step
+    (encoded,) = model.encode(views, position, mask)    # views (B, 1, V, C, H, W): one encoding per step
     state = model.step(encoded, state)
     prediction = model.decode(state, query_position)    # (B, Q, 2) -> tensors (B, Q, ...)
 
@@ -71,7 +71,7 @@ class WorldModel(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        """What of the dynamics needs no state, for T steps at once: one encoding a step.
+        """What of the dynamics needs no state, for T steps at once: one encoding per step.
 
         e (B, T, V, E) encoded views, s (B, T, V, d) their embedded positions, view_mask (B, T, V).
         """
@@ -89,7 +89,7 @@ class WorldModel(nn.Module, ABC):
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
 
     def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        """All that does not depend on the state, for T steps at once: one encoding a step.
+        """All that does not depend on the state, for T steps at once: one encoding per step.
 
         views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
         """

@@ -13,6 +13,5 @@ __all__ = [
     "Store",
     "StoreWriter",
     "StoredArray",
-    "already_there",
     "verify",
 ]

@@ -189,6 +189,10 @@ class Group:
             require(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
 
     @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What decides the content: generator, its version, config, seed."""
         settings: dict[str, Any] = self.attributes["settings"]
@@ -217,7 +221,13 @@ class Group:
                     f"{self.path} has no array {key!r}{did_you_mean(key, self.arrays)}; it has {', '.join(self.arrays)}"
                 )
             return self.arrays[key]
-        return {name: array[key] for name, array in self.arrays.items()}
+        # Numbers as arrays without dimensions: torch's default_collate takes uint64 as an array only.
+        return {name: np.asarray(array[key]) for name, array in self.arrays.items()}
+
+    def _repr_html_(self) -> str:
+        from s2rm_data.store.notebook import group_html
+
+        return group_html(self)
 
     def __repr__(self) -> str:
         return f"<Group {self.path} of {len(self)}: {', '.join(self.arrays)}>"
@@ -278,6 +288,11 @@ class Store:
             nearest = did_you_mean(group, self.groups)
             raise UnknownNameError(f"{self.path} has no group {group!r}{nearest}; it has {listed}")
         return Group(self, group)
+
+    def _repr_html_(self) -> str:
+        from s2rm_data.store.notebook import store_html
+
+        return store_html(self)
 
     def __repr__(self) -> str:
         return f"<Store {self.path}: {', '.join(self.groups)}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.files import disk_errors
 from s2rm_data.learning import Learning
@@ -13,15 +13,22 @@ from s2rm_data.training.folder import Log, RunFolder, read_log
 from s2rm_data.training.pictures import draw_curves, draw_predictions
 
 
+class LogState(NamedTuple):
+    """Where a checkpoint left the log; `sha256` None for checkpoints of earlier versions."""
+
+    length: int = 0
+    sha256: str | None = None
+
+
 class Journal:
-    def __init__(self, folder: RunFolder, learning: Learning, is_first: bool, log_length: int, step: int) -> None:
+    def __init__(self, folder: RunFolder, learning: Learning, is_first: bool, log: LogState, step: int) -> None:
         self._folder, self._learning = folder, learning
         self._is_first = is_first
         if not is_first:
             return
         from torch.utils.tensorboard import SummaryWriter
 
-        self._log = Log(folder.log, log_length)
+        self._log = Log(folder.log, log.length, log.sha256)
         with disk_errors(folder.tensorboard):
             folder.predictions.mkdir(exist_ok=True)
             self._events = SummaryWriter(str(folder.tensorboard), purge_step=step or None)
@@ -55,8 +62,8 @@ class Journal:
             with disk_errors(self._folder.timing), self._folder.timing.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
 
-    def sync(self) -> int:
-        return self._log.sync()
+    def sync(self) -> LogState:
+        return LogState(self._log.sync(), self._log.sha256)
 
     def close(self) -> None:
         if self._is_first:

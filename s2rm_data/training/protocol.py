@@ -16,17 +16,21 @@ from typing import Any
 import torch
 
 from s2rm_data.config import from_json, to_json
-from s2rm_data.errors import ConflictError, S2RMError, UsageError
-from s2rm_data.registry import MODELS, WORLDS
+from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
+from s2rm_data.registry import MODELS, WORLDS, plugins_used
+from s2rm_data.sealing import read_run
 from s2rm_data.store import Store
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.listener import Listener
 from s2rm_data.training.machine import environment, set_up
+from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.trainer import Trainer
+
+MOST_RUNS = 1000  # seeds of one command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +46,11 @@ class RunOptions:
 
 def saved_run(folder: RunFolder) -> tuple[TrainConfig, dict[str, Any]]:
     """Config of the run in a folder, and all that was saved beside it."""
-    saved = folder.read_json(folder.config)
+    saved = read_run(folder.path)
     try:
-        _ = saved["store"]["path"], saved["store"]["groups"].items()
+        _ = saved["store"]["path"], saved["store"]["groups"]
         return from_json(TrainConfig, saved["config"]), saved
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{folder.config} is not the config of a run of s2rm-train ({error!r})") from None
 
 
@@ -73,7 +77,13 @@ def first_folder(out: Path) -> RunFolder:
 def saved_runs(out: Path) -> int:
     """How many seeds the command in a folder was to train."""
     folder = RunFolder(out)
-    return int(folder.read_json(folder.protocol)["runs"]) if folder.protocol.exists() else 1
+    if not folder.protocol.exists():
+        return 1
+    protocol = folder.read_json(folder.protocol)
+    runs = protocol.get("runs") if isinstance(protocol, dict) else None
+    if type(runs) is not int or not 1 <= runs <= MOST_RUNS:
+        raise DamagedStoreError(f"{folder.protocol} is damaged: it does not say how many runs there are to be")
+    return runs
 
 
 class Session:
@@ -106,6 +116,7 @@ class Session:
                 summary: dict[str, Any] = folder.read_json(folder.summary)
                 return summary
             data = RunData(store, config)
+            check_memory(config, data)
             self._introduce(config, data, folder)
             trainer = Trainer(config, data, folder, self.processes, listener=self.listener, initial=initial)
             return trainer.run()
@@ -129,9 +140,9 @@ class Session:
         elif self.processes.is_first:
             device = torch.device(config.device)
             made_of = environment(device) | {"processes": self.processes.count} | plugins_of(config)
-            folder.write_json(folder.environment, made_of)
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
-            folder.write_json(folder.config, document)
+            folder.begin(document)
+            folder.write_json(folder.environment, made_of)
         self.processes.wait()
 
     def _several(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
@@ -185,8 +196,7 @@ class Session:
 
 def plugins_of(config: TrainConfig) -> dict[str, Any]:
     """Which plug-ins, by name and version, bring the run's model and world; nothing if both are built in."""
-    origins = {config.model: MODELS.origin(config.model), config.task: WORLDS.origin(config.task)}
-    found = {name: str(origin) for name, origin in origins.items() if origin}
+    found = plugins_used((MODELS, config.model), (WORLDS, config.task))
     return {"plugins": found} if found else {}
 
 
@@ -208,6 +218,7 @@ def begin_protocol(options: RunOptions) -> None:
         if not folder.protocol.exists():
             if folder.holds_run:
                 raise ConflictError(f"{options.out} holds a single run; give --out another name, or --overwrite")
+            folder.begin(None)
             folder.write_json(folder.protocol, {"runs": options.runs})
     finally:
         folder.close()

@@ -13,6 +13,7 @@ import torch
 
 from s2rm_data.errors import UsageError
 from s2rm_data.loading import tasks_of
+from s2rm_data.loading.groups import unfinished_groups
 from s2rm_data.models.device import choose_device
 from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
@@ -99,6 +100,8 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     task = choose_task(store, overrides.task)
     if overrides.task is None:
         say(f"task {task}, the {'first' if len(tasks_of(store)) > 1 else 'only'} one in {store.path} (--task chooses)")
+    for path in (*unfinished_groups(store, task, "train"), *unfinished_groups(store, task, "val")):
+        say(f"{path} is unfinished and left out; run the command that makes it again to finish it")
     device = choose_device(overrides.device, Processes().local_rank)
     preset = overrides.preset or ("paper" if device.type == "cuda" else "laptop")
     if overrides.preset is None:
@@ -122,7 +125,7 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
 
 
 def _is_rate(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
 
 
 def machine_fields(device: torch.device) -> dict[str, Any]:

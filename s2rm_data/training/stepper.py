@@ -22,7 +22,7 @@ def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
 def compile_parts(model: WorldModel, device: torch.device, backend: str = "inductor") -> None:
     """Compile encoder and decoder, and the step of the recurrence, which on a GPU is replayed as a CUDA graph.
 
-    The step is small and called T times a window, so launching its kernels one by one would be what it costs. It is
+    The step is small and called T times per window, so launching its kernels one by one would be what it costs. It is
     compiled without the deferral of gradients, whose bookkeeping changes from step to step.
     """
     options: dict[str, Any] = {"backend": backend, "fullgraph": True}

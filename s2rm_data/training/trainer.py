@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import math
 import time
 from collections.abc import Iterator
@@ -17,16 +18,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2rm_data.errors import InterruptedRunError
+from s2rm_data.config import canonical_json, to_json
+from s2rm_data.errors import DamagedStoreError, InterruptedRunError
 from s2rm_data.interrupt import Interrupt
 from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches
 from s2rm_data.models import build
 from s2rm_data.models.weights import load_model
 from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, save_weights, state_tensors
-from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
-from s2rm_data.training.journal import Journal
+from s2rm_data.training.journal import Journal, LogState
 from s2rm_data.training.listener import Listener, Pace, Validated
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
@@ -93,13 +95,13 @@ class Trainer:
 
     def run(self) -> dict[str, Any]:
         """Trains to the end of the budget; returns the summary, which is also in the folder."""
-        log_length = self._restore()
+        log = self._restore()
         if self.config.compile:
             compile_parts(self.model, self.device)
         self.references = reference_scores(self.data.learning, self.validation, self.processes)
-        with self._recording(log_length) as self.journal, Interrupt() as self.interrupt:
+        with self._recording(log) as self.journal, Interrupt() as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
-            if log_length == 0:
+            if log.length == 0:
                 self._begin()
             self._train()
         return self._complete()  # nothing to save in it any more: a signal ends it at once
@@ -110,18 +112,28 @@ class Trainer:
             self._validate()
         self._checkpoint()
 
-    def _restore(self) -> int:
-        """Go on from the folder's checkpoint if it has one; returns the length of the log that belongs to it."""
+    def _restore(self) -> LogState:
+        """Continue from the folder's checkpoint if it has one; returns the log that belongs to it."""
         if not self.folder.state.exists():
-            return 0
+            return LogState()
         tensors, record = load_state(self.folder.state)
         restore_tensors(tensors, self.model, self.optimiser, self.device, self.folder.state)
-        self.progress = Progress.from_json(record["progress"])
-        return int(record["log_bytes"])
+        if record.get("config_sha256", self._config_sha256()) != self._config_sha256():
+            raise DamagedStoreError(f"{self.folder.config} is not what {self.folder.state.name} was made with")
+        try:
+            self.progress = Progress.from_json(record["progress"])
+            return LogState(int(record["log_bytes"]), record.get("log_sha256"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedStoreError(f"{self.folder.state} is damaged: its record makes no sense ({error!r})") from None
+
+    def _config_sha256(self) -> str:
+        """Of the fields that decide what is learned."""
+        fields = {name: value for name, value in to_json(self.config).items() if name not in MACHINE_FIELDS}
+        return hashlib.sha256(canonical_json(fields)).hexdigest()
 
     @contextlib.contextmanager
-    def _recording(self, log_length: int) -> Iterator[Journal]:
-        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log_length, self.progress.step)
+    def _recording(self, log: LogState) -> Iterator[Journal]:
+        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log, self.progress.step)
         try:
             yield journal
         finally:
@@ -229,7 +241,9 @@ class Trainer:
         self._flush()
         if self.processes.is_first:
             save_weights(self.model, self.folder.last)
-            record = {"progress": self.progress.to_json(), "log_bytes": self.journal.sync()}
+            log = self.journal.sync()
+            record = {"progress": self.progress.to_json(), "log_bytes": log.length, "log_sha256": log.sha256}
+            record["config_sha256"] = self._config_sha256()
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
 

@@ -94,6 +94,25 @@ def test_a_failed_export_leaves_nothing_behind(store: Store, tmp_path: Path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("limit", [1_000, 3_000])
+@pytest.mark.parametrize("form", ["npz", "hdf5", "gif"])
+def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path: Path, form: str, limit: int) -> None:
+    code = (
+        "import sys; from pathlib import Path; from s2rm_data.store import Store; import resource\n"
+        "from s2rm_data.errors import DiskError; from s2rm_data.inspection.export import export\n"
+        "group = Store(sys.argv[1])['bballs/train']\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        f"try: export(group, {form!r}, Path(sys.argv[2]))\n"
+        "except DiskError as error: print(error); sys.exit(6)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store.path), str(tmp_path)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 6, (done.returncode, done.stderr)
+    assert "cannot write" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_unknown_formats_and_counts_are_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'npz'"):
         export(store["bballs/val"], "npy", tmp_path)

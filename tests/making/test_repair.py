@@ -12,7 +12,7 @@ from hostile_stores import change_group, replace_object
 from toy import tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
 from s2rm_data.making import generate
 from s2rm_data.making.repair import repair
@@ -126,7 +126,7 @@ def test_battles_of_the_real_game_are_not_made_again_by_the_engine(store: Path) 
 
 def test_a_group_that_nobody_can_make_again_is_named(toy_store: Path) -> None:
     (toy_store / "toy/train/seed/c.0").unlink()
-    with pytest.raises(UsageError, match="toy/train cannot be made again: there is no generator 'toy'"):
+    with pytest.raises(UsageError, match="toy/train was made by 'toy', a world that is not installed"):
         repair(toy_store, "toy/train")
     with pytest.raises(UsageError, match=r"no group 'toy/trian'; did you mean 'toy/train'"):
         repair(toy_store, "toy/trian")

@@ -15,8 +15,7 @@ from torch import Tensor
 from s2rm_data.batch import Batch
 from s2rm_data.learning import Learning
 from s2rm_data.loading.requests import Request, check_fraction, window_steps
-from s2rm_data.metrics import BinaryCounts
-from s2rm_data.metrics.losses import binary_cross_entropy, masked_mean
+from s2rm_data.metrics import BinaryCounts, binary_cross_entropy, masked_mean
 from s2rm_data.store import Group
 
 CROP, VIEWS = 5, 4

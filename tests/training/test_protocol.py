@@ -25,7 +25,7 @@ def done(tiny, train, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_with_a_run_is_not_touched_without_being_told_to(tiny, train, done: Path) -> None:
     before = (done / "summary.json").read_bytes()
-    with pytest.raises(ConflictError, match="add --resume to go on with it, --overwrite to start it again"):
+    with pytest.raises(ConflictError, match="add --resume to continue it, --overwrite to start it again"):
         train(tiny(steps=3), done)
     assert (done / "summary.json").read_bytes() == before
 

@@ -16,7 +16,7 @@ from s2rm_data.generators.bballs.crops import CROP, REACH, BallPrediction, BallT
 from s2rm_data.generators.bballs.loading import BallRequest, BallSource
 from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
 from s2rm_data.learning import Learning
-from s2rm_data.metrics.losses import binary_cross_entropy, masked_mean
+from s2rm_data.metrics import binary_cross_entropy, masked_mean
 from s2rm_data.store import Group, Store
 
 
@@ -99,10 +99,10 @@ class BallLearning(Learning):
         batch, frames = source.batch(request), source.whole_frames(request)
         seen = seen_pixels(batch.view_position, batch.view_mask, source.size, REACH)
         drawings = {
+            "always_off": torch.zeros_like(seen),
+            "centre_only": source.fixed_ball.expand(*seen.shape),
             "last_seen": last_seen_canvas(frames[:, :-1], seen),
             "copy_previous": frames[:, :-1].bool(),
-            "centre_only": source.fixed_ball.expand(*seen.shape),
-            "always_off": torch.zeros_like(seen),
         }
         assert batch.targets is not None
         true = batch.targets.crop.squeeze(-3)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from s2rm_data.evaluation.world import WorldEvaluation
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
+    from s2rm_data.schema import SplitSource
 
 OPTIONS = (
     Option(

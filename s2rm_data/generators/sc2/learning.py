@@ -22,7 +22,7 @@ from s2rm_data.generators.sc2.images import (
 from s2rm_data.generators.sc2.loading import BattleRequest, BattleSource
 from s2rm_data.generators.sc2.scores import PolarCounts
 from s2rm_data.learning import Learning
-from s2rm_data.metrics.losses import binary_cross_entropy, cross_entropy, masked_mean, squared_error
+from s2rm_data.metrics import binary_cross_entropy, cross_entropy, masked_mean, squared_error
 from s2rm_data.store import Group
 
 # Fewer than one cell in a hundred of a polar image is occupied; starting near that saves some hundred steps.

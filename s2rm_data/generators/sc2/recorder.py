@@ -7,7 +7,7 @@
             ...                                    # env.step(actions) and all else as before
 
 Episodes are committed in shards; one that the game breaks off is not recorded. Left early, the group stays
-unfinished, and the next recorder with the same settings goes on with it.
+unfinished, and the next recorder with the same settings continues it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import s2rm_data
 from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.live import LiveEpisode
+from s2rm_data.generators.sc2.api.client.live import LiveEpisode
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record

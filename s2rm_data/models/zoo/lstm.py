@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from s2rm_data.models.config import Size
 from s2rm_data.models.modules import ModuleLSTM
 from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
@@ -15,7 +16,7 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig(AdditiveConfig):
-    hidden_size: int = 512  # table tab:bb_hparams; worlds give their own
+    hidden_size: Size = 512  # table tab:bb_hparams; worlds give their own
 
 
 class LSTMState(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from s2rm_data.models.config import Count, Size
 from s2rm_data.models.products import Products
 from s2rm_data.models.relational_memory import RelationalMemory
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
@@ -14,10 +15,10 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class RMCConfig(AdditiveConfig):
-    key_size: int = 128  # table tab:bb_hparams; worlds give their own
-    heads: int = 4  # both tables
-    head_size: int = 128
-    slots: int = 1
+    key_size: Size = 128  # table tab:bb_hparams; worlds give their own
+    heads: Count = 4  # both tables
+    head_size: Size = 128
+    slots: Count = 1
 
 
 class RMC(AdditiveModel):

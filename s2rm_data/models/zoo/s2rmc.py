@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from s2rm_data.models.config import Count, Size
 from s2rm_data.models.modules import ModuleLinear
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
@@ -19,10 +20,10 @@ from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 class S2RMCConfig(S2RMConfig):
     """RMC sizes from table tab:sc2_hparams. Assumption: the same for the balls, where the paper has no S2RMC."""
 
-    heads: int = 4
-    head_size: int = 64
-    slots: int = 4
-    memory_key_size: int = 64
+    heads: Count = 4
+    head_size: Size = 64
+    slots: Count = 4
+    memory_key_size: Size = 64
 
 
 class S2RMCState(NamedTuple):

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from s2rm_data.models.config import Size
 from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class TTOConfig(AdditiveConfig):
-    hidden_size: int = 512  # 'MLP hidden size' of both tables; Assumption: of its output too
+    hidden_size: Size = 512  # 'MLP hidden size' of both tables; Assumption: of its output too
 
 
 class TTO(AdditiveModel):

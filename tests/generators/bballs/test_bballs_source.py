@@ -135,12 +135,12 @@ def test_a_count_of_zero_leaves_the_split_out():
     ("given", "message"),
     [
         ({"balls": []}, "no number of balls"),
-        ({"balls": [0]}, "number of balls 0 is out of range"),
+        ({"balls": [0]}, "balls is 0; it must be"),
         ({"balls": [3, 99]}, "99 balls of radius 4.5 px do not fit"),
         ({"balls": [3], "train_balls": 99}, "99 balls of radius 4.5 px do not fit"),
-        ({"balls": [3], "train": -1}, "number of training sequences -1 is out of range"),
+        ({"balls": [3], "train": -1}, "train is -1; it must be a whole number from 0 to 100000000"),
         ({"balls": [3], "train": 0, "val": 0, "test": 0}, "all splits are left out"),
-        ({"balls": [3], "seed": -1}, "seed -1 is out of range"),
+        ({"balls": [3], "seed": -1}, "seed is -1; it must be a whole number from 0"),
         ({"balls": [3], "preset": "kvea"}, "did you mean 'kvae'"),
     ],
 )
