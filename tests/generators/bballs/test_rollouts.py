@@ -8,9 +8,9 @@ import torch
 from tiny_runs import make_run, tiny_model
 from torch import Tensor
 
-from s2rm_data.evaluation.rollouts import grid_positions, roll_out, roll_outs, spans, stitch
 from s2rm_data.evaluation.runs import load_runs
 from s2rm_data.generators.bballs.crops import BallPrediction, cut_pixels
+from s2rm_data.generators.bballs.rollouts import grid_positions, roll_out, roll_outs, spans, stitch
 from s2rm_data.progress import Progress
 from s2rm_data.store import Store
 
@@ -82,7 +82,7 @@ def test_what_is_fed_back_is_thresholded_and_not_the_truth() -> None:
     assert [int(views.sum()) for views, _ in model.shown[3:]] == [0, 0, 0]
 
 
-def test_roll_outs_of_real_models_have_a_score_a_step_and_references(store: Store, tmp_path: Path) -> None:
+def test_roll_outs_of_real_models_have_a_score_per_step_and_references(store: Store, tmp_path: Path) -> None:
     runs = load_runs([make_run(tmp_path / name, name, "bballs") for name in ("s2gru", "lstm")])
     rolled = roll_outs(store["bballs/test_3"], runs, limit=3, shown=2, device=CPU, progress=Progress())
     assert rolled.truth.shape == (2, 7, 44, 44)

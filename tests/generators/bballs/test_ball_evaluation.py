@@ -1,22 +1,27 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from contexts import context_of
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from tiny_runs import make_run
 
-from s2rm_data.evaluation.balls import REFERENCES, one_step
+from s2rm_data.evaluation.entrants import OwnModel
 from s2rm_data.evaluation.runs import Run, load_runs
 from s2rm_data.evaluation.streaming import pieces
+from s2rm_data.evaluation.tables import Comparison
+from s2rm_data.evaluation.world import evaluation_of
 from s2rm_data.generators.bballs.crops import BallPrediction
 from s2rm_data.progress import Progress
+from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 
 CPU = torch.device("cpu")
+EVALUATION = evaluation_of(WORLDS.load("bballs"))
+REFERENCES = EVALUATION.learning.references
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +29,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return load_runs([make_run(Path(tmp_path_factory.mktemp("balls")) / "s2gru", "s2gru", "bballs")])[0]
 
 
-def score(store: Store, runs: list[Run], fractions: tuple[float, ...] = (0.0,)) -> dict:
-    return one_step(store["bballs/train"], runs, fractions, limit=13, device=CPU, progress=Progress())
+def score(
+    store: Store,
+    runs: list[Run],
+    fractions: tuple[float, ...] = (0.0,),
+    limit: int = 13,
+    progress: Progress | None = None,
+) -> dict[float, Comparison]:
+    return EVALUATION.one_step(context_of(store, runs, progress), [store["bballs/train"]], fractions, limit)
 
 
 def fixed_ball(store: Store) -> np.ndarray:
@@ -48,12 +59,12 @@ def test_scores_are_those_of_scikit_learn(store: Store, run: Run) -> None:
             position = piece.batch.query_position.reshape(-1, 2).long().tolist()
             moving += [~crop(fixed, x, y) for x, y in position]
         p, t, m = torch.cat(predicted).numpy(), torch.cat(true).numpy(), np.concatenate(moving).ravel()
-        scores = found[fraction]["runs"][run.name]
+        scores = found[fraction].runs[run.name]
         assert scores["f1"] == pytest.approx(f1_score(t, p))
         assert scores["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(t, p))
         assert scores["f1_moving"] == pytest.approx(f1_score(t[m], p[m]))
         assert scores["balanced_accuracy_moving"] == pytest.approx(balanced_accuracy_score(t[m], p[m]))
-    assert found[0.0]["runs"] != found[0.8]["runs"]
+    assert found[0.0].runs != found[0.8].runs
 
 
 def test_references_are_what_plain_code_draws(store: Store) -> None:
@@ -78,43 +89,21 @@ def test_references_are_what_plain_code_draws(store: Store) -> None:
                 true.append(crop(frames[t + 1], x, y))
                 for name, picture in pictures.items():
                     drawn[name].append(crop(picture, x, y))
-    found = score(store, [], (0.5,))[0.5]["references"]
+    found = score(store, [], (0.5,))[0.5].references
     for name in REFERENCES:
         expected = f1_score(np.ravel(true), np.ravel(drawn[name]).astype(int), zero_division=0.0)
         assert found[name]["f1"] == pytest.approx(expected), name
 
 
-def test_a_perfect_predictor_scores_one_and_the_centre_alone_scores_nothing_that_moves(store: Store, run: Run) -> None:
-    class Perfect(torch.nn.Module):
-        needs_next_views = False
-        true: torch.Tensor
-
-        def embedding(self, position: torch.Tensor) -> torch.Tensor:
-            return position
-
-        def encode_views(self, views: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-            return views
-
-        def prepare(self, *_: torch.Tensor) -> list[int]:
-            return [0]
-
-        def initial_state(self, count: int) -> int:
-            return count
-
-        def unroll(self, *_: object) -> tuple[None, None]:
-            return None, None
-
-        def decode_hidden(self, _: None, position: torch.Tensor) -> BallPrediction:
-            return BallPrediction(20.0 * self.batch.targets.crop - 10)
-
-    perfect = Perfect()
-    chosen = dataclasses.replace(run, model=perfect)  # type: ignore[arg-type]
-    for piece in pieces(store["bballs/train"], limit=4, device=CPU):
-        perfect.batch = piece.batch
-    found = one_step(store["bballs/train"], [chosen], (0.0,), limit=4, device=CPU, progress=Progress())[0.0]
-    assert set(found["runs"][run.name].values()) == {1.0}
-    assert found["references"]["centre_only"]["f1"] > 0.2
-    assert found["references"]["centre_only"]["f1_moving"] == 0.0
+def test_a_perfect_predictor_scores_one_and_the_centre_alone_scores_nothing_that_moves(store: Store) -> None:
+    (piece,) = pieces(store["bballs/train"], limit=4, device=CPU)
+    perfect = OwnModel(
+        name="perfect", world="bballs", predict=lambda batch: BallPrediction(20.0 * piece.batch.targets.crop - 10)
+    )
+    found = score(store, [perfect.as_run(CPU)], limit=4)[0.0]
+    assert set(found.runs["perfect"].values()) == {1.0}
+    assert found.references["centre_only"]["f1"] > 0.2
+    assert found.references["centre_only"]["f1_moving"] == 0.0
 
 
 def test_progress_counts_every_prediction(store: Store, run: Run) -> None:
@@ -125,5 +114,5 @@ def test_progress_counts_every_prediction(store: Store, run: Run) -> None:
             self.total += amount
 
     progress = Counted()
-    one_step(store["bballs/train"], [run], (0.0, 0.5), limit=13, device=CPU, progress=progress)
+    score(store, [run], (0.0, 0.5), progress=progress)
     assert progress.total == 26

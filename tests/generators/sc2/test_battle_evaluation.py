@@ -7,25 +7,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from contexts import context_of
 from sklearn.metrics import f1_score
 from tiny_runs import make_run
 
-from s2rm_data.evaluation.battles import conditional_entropy, one_step, reference_images
-from s2rm_data.evaluation.examples import Choice, polar_example, why_not
-from s2rm_data.evaluation.runs import load_runs
+from s2rm_data.evaluation.runs import Run, load_runs
 from s2rm_data.evaluation.streaming import pieces
-from s2rm_data.progress import Progress
+from s2rm_data.evaluation.tables import Comparison
+from s2rm_data.evaluation.world import evaluation_of
+from s2rm_data.generators.sc2.examples import Choice, polar_example, why_not
+from s2rm_data.generators.sc2.one_step import conditional_entropy, reference_images
+from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 
 CPU = torch.device("cpu")
 GROUPS = ["sc2/1s2z/train", "sc2/2s3z/train"]
 
 
+def score(
+    store: Store, paths: list[str], runs: list[Run], fractions: tuple[float, ...], limit: int | None = None
+) -> dict[float, Comparison]:
+    evaluation = evaluation_of(WORLDS.load("sc2"))
+    return evaluation.one_step(context_of(store, runs), [store[path] for path in paths], fractions, limit)
+
+
 def test_a_copy_is_the_agent_s_latest_image_that_was_supplied(store: Store) -> None:
     group = store["sc2/2s3z/train"]
     piece = next(pieces(group, limit=4, device=CPU))
     batch = piece.dropped(0.6)
-    friendly, unit_type, hecs = reference_images(batch)["copy_last"]
+    friendly, unit_type, hecs = reference_images(batch)["copy_previous"]
     categories, stored = group["categories"][:4], group["hecs"][:4]
     for episode, agent in ((0, 0), (3, 4)):
         latest = None
@@ -41,18 +51,18 @@ def test_a_copy_is_the_agent_s_latest_image_that_was_supplied(store: Store) -> N
 
 
 def test_reference_scores_are_those_of_scikit_learn_over_all_groups(store: Store) -> None:
-    found = one_step([store[path] for path in GROUPS], [], (0.0,), limit=None, device=CPU, progress=Progress())[0.0]
+    found = score(store, GROUPS, [], (0.0,))[0.0]
     columns: dict[str, list[np.ndarray]] = {name: [] for name in ("f", "tf", "u", "tu", "e")}
     for path in GROUPS:
         for piece in pieces(store[path], limit=None, device=CPU, batch_size=2):
             batch, mask = piece.batch, piece.batch.query_mask
-            friendly, unit_type, hecs = (part[mask] for part in reference_images(batch)["copy_last"])
+            friendly, unit_type, hecs = (part[mask] for part in reference_images(batch)["copy_previous"])
             true = [part[mask] for part in batch.targets]
             values = (friendly, true[0], unit_type, true[1], (hecs - true[2]).square())
             for name, value in zip(columns, values, strict=True):
                 columns[name].append(value.numpy().ravel())
     f, tf, u, tu, error = (np.concatenate(parts) for parts in columns.values())
-    scores = found["references"]["copy_last"]
+    scores = found.references["copy_previous"]
     assert scores["fm_f1"] == pytest.approx(f1_score(tf, f))
     present = np.unique(tu)
     assert scores["ut_f1"] == pytest.approx(f1_score(tu, u, labels=present, average="macro"))
@@ -60,7 +70,7 @@ def test_reference_scores_are_those_of_scikit_learn_over_all_groups(store: Store
     assert scores["nmse"] == pytest.approx(-error.mean())
     entropy = _entropy(tf, f) + _entropy(tu, u)
     assert scores["ll"] == pytest.approx(-(entropy + error.mean()), rel=1e-5)
-    assert found["references"]["always_off"]["fm_f1"] == 0.0
+    assert found.references["always_off"]["fm_f1"] == 0.0
 
 
 def _entropy(true: np.ndarray, given: np.ndarray) -> float:
@@ -80,9 +90,9 @@ def test_conditional_entropy_of_a_perfect_and_of_a_useless_prediction() -> None:
 
 def test_runs_are_scored_at_every_share_and_fewer_agents_change_the_scores(store: Store, tmp_path: Path) -> None:
     runs = load_runs([make_run(tmp_path / name, name, "sc2") for name in ("lstm", "tto")])
-    found = one_step([store["sc2/2s3z/val"]], runs, (0.0, 0.8), limit=2, device=CPU, progress=Progress())
+    found = score(store, ["sc2/2s3z/val"], runs, (0.0, 0.8), limit=2)
     for name in ("lstm", "tto"):
-        whole, few = (found[fraction]["runs"][name] for fraction in (0.0, 0.8))
+        whole, few = (found[fraction].runs[name] for fraction in (0.0, 0.8))
         assert whole["ll"] != few["ll"]
         assert whole["nmse"] < 0
         piece = next(pieces(store["sc2/2s3z/val"], limit=2, device=CPU))
