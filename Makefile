@@ -40,7 +40,7 @@ demo: $(STAMP)
 	@echo "(smoke-size training shows that everything works, not what a model can learn)"
 
 reproduce: $(STAMP)
-	$(BIN)/python -m s2rm_data.cli.reproduce -y
+	$(BIN)/s2rm-reproduce -y
 
 clean:
 	rm -rf $(VENV) demo
