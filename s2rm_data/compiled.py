@@ -2,7 +2,8 @@
 
 Numba looks a cached function up by the age of the file that defines it, and does not notice when a file changes that it
 took constants or functions from: after an update the old code would keep making data. Here the stamp of every cached
-function is a digest of all sources that compiled code is made of, so that any change compiles all of it anew.
+function is a digest of all sources that compiled code is made of, so that any change compiles all of it anew. That of
+a plug-in's function also covers the plug-in's own files.
 
 Where neither the package's folder nor the user's cache can be written to, as in containers, the cache is in the
 temporary folder; where that fails too, or the disk is full, functions are compiled in memory at every start.
@@ -15,9 +16,10 @@ import hashlib
 import os
 import pickle
 import stat
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,10 @@ def sources_digest() -> str:
     """SHA-256 of every file that compiled functions, or the constants frozen into them, come from."""
     files = [_PACKAGE / "compiled.py", _PACKAGE / "philox.py"]
     files += [file for part in ("generators", "loading") for file in sorted((_PACKAGE / part).rglob("*.py"))]
+    return _digest(files)
+
+
+def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
@@ -50,6 +56,25 @@ def sources_digest() -> str:
 
 
 SOURCES = sources_digest()
+
+
+def stamp_of(function: Callable[..., Any]) -> str:
+    """What a cached function must agree with: the package's sources and, for a plug-in's, its own."""
+    file = Path(function.__code__.co_filename).resolve()
+    if file.is_relative_to(_PACKAGE.resolve()) or not file.is_file():  # a notebook's cell is told apart by its text
+        return SOURCES
+    return f"{SOURCES} {_digest(plugin_sources(file))}"
+
+
+def plugin_sources(file: Path) -> list[Path]:
+    """What a plug-in's function may take constants from: its whole package, or the loaded modules in its folder."""
+    folder = file.parent
+    if (folder / "__init__.py").is_file():
+        while (folder.parent / "__init__.py").is_file():
+            folder = folder.parent
+        return sorted(folder.rglob("*.py"))
+    loaded = {Path(str(name)).resolve() for m in list(sys.modules.values()) if (name := getattr(m, "__file__", None))}
+    return sorted({file} | {other for other in loaded if other.parent == folder and other.suffix == ".py"})
 
 
 def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -75,7 +100,7 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
                 dispatcher: Any = nb.njit(cache=True, nogil=True, **options)(function)
         except (RuntimeError, OSError):  # numba: "no locator available"
             continue
-        _harden(dispatcher._cache)
+        _harden(dispatcher._cache, stamp_of(function))
         return dispatcher
     _say_once(
         "no folder for compiled code can be written to, so it is compiled at every start; NUMBA_CACHE_DIR names one"
@@ -102,9 +127,9 @@ def _temporary_cache() -> Iterator[None]:
         nb.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
-def _harden(cache: Any) -> None:
+def _harden(cache: Any, stamp: str) -> None:
     """Stamp a cache, and make one that cannot be read or written behave as if there were none."""
-    cache._cache_file._source_stamp = SOURCES
+    cache._cache_file._source_stamp = stamp
     load, save = cache.load_overload, cache.save_overload
 
     def load_overload(*arguments: Any) -> Any:

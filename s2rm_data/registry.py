@@ -9,6 +9,7 @@ under the plural (`MODELS = {"name": ...}`).
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -93,12 +94,12 @@ class Registry:
         entry_point = self._installed()[name]
         try:
             found = entry_point.load()
-        except Exception as error:
+            return getattr(found, self.attribute) if isinstance(found, ModuleType) else found
+        except _IMPORT_FAILURES as error:
             raise UsageError(
                 f"the {self.kind} {name!r} of the package {_origin(entry_point)} cannot be loaded "
-                f"({entry_point.value}): {type(error).__name__}: {error}"
+                f"({entry_point.value}): {type(error).__name__}: {error}; repair or uninstall the package"
             ) from error
-        return getattr(found, self.attribute) if isinstance(found, ModuleType) else found
 
     def name_of(self, entry: Any) -> str | None:
         """The name under which an entry is found, if it is."""
@@ -108,7 +109,8 @@ class Registry:
         module, _, last = str(getattr(entry, "__module__", "")).rpartition(".")
         if module == self.package and last in self._built_in():
             return last
-        return next((name for name in self._installed() if self.load(name) is entry), None)
+        loaded = [name for name, point in self._installed().items() if point.module in sys.modules]
+        return next((name for name in loaded if self.load(name) is entry), None)
 
     def origin(self, name: str) -> Plugin | None:
         """The plug-in that an entry comes from; None for built-in ones."""
@@ -135,6 +137,7 @@ WORLDS = Registry(
 )
 
 _loaded: list[tuple[ModuleType, Plugin]] = []
+_IMPORT_FAILURES = (Exception, SystemExit)  # a script may call sys.exit
 
 
 def exports(module: ModuleType, attribute: str) -> dict[str, Any]:
@@ -148,6 +151,12 @@ def exports(module: ModuleType, attribute: str) -> dict[str, Any]:
     return entries
 
 
+def plugins_used(*used: tuple[Registry, str]) -> dict[str, str]:
+    """Name and version of the plug-in behind each of these entries, by the entry's name; built-in ones are left out."""
+    origins = {name: registry.origin(name) for registry, name in used}
+    return {name: str(origin) for name, origin in origins.items() if origin}
+
+
 def load_plugin(named: str) -> Plugin:
     """Import a module, or a Python file, and make all it exports known for the rest of the process."""
     module = _import_file(Path(named)) if named.endswith(".py") else _import_module(named)
@@ -156,9 +165,15 @@ def load_plugin(named: str) -> Plugin:
         return known
     if not any(exports(module, attribute) for attribute in ATTRIBUTES):
         raise UsageError(f"the plug-in {named} exports nothing to add; it should define {' or '.join(ATTRIBUTES)}")
-    plugin = Plugin(name=module.__name__, version=str(getattr(module, "__version__", "")))
+    plugin = Plugin(name=module.__name__, version=str(getattr(module, "__version__", "") or _file_version(module)))
     _loaded.append((module, plugin))
     return plugin
+
+
+def _file_version(module: ModuleType) -> str:
+    """What tells one state of a file from another where it has no `__version__`."""
+    file = getattr(module, "__file__", None)
+    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}" if file else ""
 
 
 def _import_module(name: str) -> ModuleType:
@@ -170,7 +185,7 @@ def _import_module(name: str) -> ModuleType:
                 f"there is no module {name!r} for --plugin; give its name, or the path of a .py file"
             ) from None
         raise UsageError(f"the plug-in {name} cannot be imported: {error}") from error
-    except Exception as error:
+    except _IMPORT_FAILURES as error:
         raise UsageError(f"the plug-in {name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
@@ -190,7 +205,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except _IMPORT_FAILURES as error:
         del sys.modules[name]
         raise UsageError(f"the plug-in {path} cannot be imported: {type(error).__name__}: {error}") from error
     return module

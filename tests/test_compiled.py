@@ -116,3 +116,32 @@ def test_a_damaged_cache_is_compiled_anew(unwritable: Path) -> None:
         for damaged in (b"", file.read_bytes()[:-7], bytes(100)):
             file.write_bytes(damaged)
             use(unwritable, NUMBA_CACHE_DIR=str(cache))
+
+
+@pytest.mark.parametrize("changed", ["kernel.py", "constant.py"])
+@pytest.mark.parametrize("kind", ["module", "package"])
+def test_a_changed_plugin_is_compiled_anew(kind: str, changed: str, tmp_path: Path) -> None:
+    """Also when neither the age nor the size of its files tells."""
+    folder = tmp_path if kind == "module" else tmp_path / "zoo"
+    prefix = "" if kind == "module" else "zoo."
+    folder.mkdir(exist_ok=True)
+    if kind == "package":
+        (folder / "__init__.py").touch()
+    said = []
+    for number in (1, 2):
+        values = {name: number if name == changed else 1 for name in ("kernel.py", "constant.py")}
+        (folder / "constant.py").write_text(f"VALUE = {values['constant.py']}\n")
+        (folder / "kernel.py").write_text(
+            "from s2rm_data.compiled import compiled\n"
+            f"from {prefix}constant import VALUE\n\n\n"
+            f"@compiled('int64()')\ndef value():\n    return {values['kernel.py']} * VALUE\n"
+        )
+        for file in ("kernel.py", "constant.py"):
+            os.utime(folder / file, (1e9, 1e9))
+        code = f"from {prefix}kernel import value; print(value())"
+        path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", code]
+        said.append(subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True))
+    assert [done.stdout.strip() for done in said] == ["1", "2"]
+    assert list(folder.glob("__pycache__/*.nbi"))  # it was cached

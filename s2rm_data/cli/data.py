@@ -10,6 +10,7 @@ import click
 import s2rm_data
 from s2rm_data.cli.options import TakesPlugins, plugin_option
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.errors import UsageError
 from s2rm_data.registry import WORLDS
 
 # Imported when they are asked for: name -> module in `cli`.
@@ -40,8 +41,22 @@ class DataGroup(TakesPlugins, click.Group):
         if cmd_name in WORLDS.names():
             from s2rm_data.cli.worlds import world_command
 
-            return world_command(WORLDS.load(cmd_name))
+            try:
+                return world_command(WORLDS.load(cmd_name))
+            except UsageError as error:
+                return broken_command(cmd_name, error)
         return None
+
+
+def broken_command(name: str, error: UsageError) -> click.Command:
+    """Stands in the list for a world whose plug-in cannot be loaded, and says why when it is asked for."""
+
+    def fail(**options: object) -> None:
+        raise error
+
+    whatever = {"ignore_unknown_options": True, "allow_extra_args": True}
+    words = "A plug-in that cannot be loaded."
+    return click.Command(name, callback=fail, short_help=words, add_help_option=False, context_settings=whatever)
 
 
 @click.group(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,11 +29,12 @@ class TakesPlugins(click.Command):
     """Modules named with --plugin anywhere on the line are loaded first, so that all that follows knows them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for place, word in enumerate(args):
-            if word == "--plugin" and place + 1 < len(args):
-                load_plugin(args[place + 1])
-            elif word.startswith("--plugin="):
-                load_plugin(word.partition("=")[2])
+        named = [after for word, after in itertools.pairwise(args) if word == "--plugin"]
+        named += [word.partition("=")[2] for word in args if word.startswith("--plugin=")]
+        # The shell's completion parses a line that is not finished: it offers what can be loaded and says nothing.
+        with contextlib.suppress(UsageError) if ctx.resilient_parsing else contextlib.nullcontext():
+            for name in named:
+                load_plugin(name)
         return super().parse_args(ctx, args)
 
 

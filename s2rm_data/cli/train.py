@@ -163,8 +163,11 @@ def list_models(*, as_json: bool) -> None:
             )
         )
         return
+    wide, wider = (2 + max(len(getattr(s, name)) for s in found) for name in ("name", "task"))
     for summary in found:
-        click.echo(f"{summary.name:<7}{summary.task:<8}{summary.parameters:>12,} parameters  {summary.description}")
+        click.echo(
+            f"{summary.name:<{wide}}{summary.task:<{wider}}{summary.parameters:>12,} parameters  {summary.description}"
+        )
         fields = {k: v for k, v in to_json(summary.config).items() if k != "task"}
         click.echo("       " + ", ".join(f"{name}={json.dumps(value)}" for name, value in fields.items()))
 

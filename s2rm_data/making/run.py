@@ -18,6 +18,7 @@ from s2rm_data.errors import InterruptedRunError, UsageError
 from s2rm_data.interrupt import Interrupt
 from s2rm_data.making.shards import build_shard
 from s2rm_data.progress import Progress
+from s2rm_data.registry import WORLDS, plugins_used
 from s2rm_data.schema import SplitSource
 from s2rm_data.store.conflicts import already_there
 from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, shard_sequences
@@ -50,13 +51,19 @@ class Plan:
 
 
 def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:
+    attributes = source.attributes
+    plugins = plugins_used((WORLDS, str(source.settings.get("generator")))) | attributes.get("plugins", {})
     return SplitSpec(
         group=source.group,
         first_dim=source.first_dim,
         count=source.count,
         arrays=source.arrays,
         settings=source.settings,
-        attributes={**source.attributes, "package": f"s2rm-data {s2rm_data.__version__}"},
+        attributes={
+            **attributes,
+            **({"plugins": plugins} if plugins else {}),
+            "package": f"s2rm-data {s2rm_data.__version__}",
+        },
         shard_size=shard_size,
     )
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from s2rm_data.errors import S2RMWarning, UsageError
 from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.world_model import WorldModel
-from s2rm_data.registry import MODELS, WORLDS
+from s2rm_data.registry import MODELS, WORLDS, Registry
 
 
 def names() -> list[str]:
@@ -38,14 +40,24 @@ class ModelSummary:
 
 
 def summaries() -> list[ModelSummary]:
-    """Every model on every world with its default config; no weights are made."""
-    return [_summary(name, task) for name in names() for task in WORLDS.names()]
+    """Every model on every world with its default config; no weights are made. A plug-in that fails is a warning."""
+    models, worlds = ([name for name in registry.names() if _loads(registry, name)] for registry in (MODELS, WORLDS))
+    return [_summary(name, task) for name in models for task in worlds]
+
+
+def _loads(registry: Registry, name: str) -> bool:
+    try:
+        registry.load(name)
+    except UsageError as error:
+        warnings.warn(str(error), S2RMWarning, stacklevel=2)
+        return False
+    return True
 
 
 def _summary(name: str, task: str) -> ModelSummary:
     with torch.device("meta"):
         model = build(name, task)
-    description = (sys.modules[type(model).__module__].__doc__ or "").splitlines()[0]
+    description = (sys.modules[type(model).__module__].__doc__ or type(model).__name__).strip().splitlines()[0]
     return ModelSummary(
         name=name, task=task, parameters=model.parameter_count(), config=model.config, description=description
     )

@@ -17,7 +17,7 @@ import torch
 
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
-from s2rm_data.registry import MODELS, WORLDS
+from s2rm_data.registry import MODELS, WORLDS, plugins_used
 from s2rm_data.sealing import read_run
 from s2rm_data.store import Store
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
@@ -196,8 +196,7 @@ class Session:
 
 def plugins_of(config: TrainConfig) -> dict[str, Any]:
     """Which plug-ins, by name and version, bring the run's model and world; nothing if both are built in."""
-    origins = {config.model: MODELS.origin(config.model), config.task: WORLDS.origin(config.task)}
-    found = {name: str(origin) for name, origin in origins.items() if origin}
+    found = plugins_used((MODELS, config.model), (WORLDS, config.task))
     return {"plugins": found} if found else {}
 
 

@@ -106,7 +106,7 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
         (["--store", "STORE", "--preset", "lapto"], "did you mean 'laptop'"),
         (
             ["--store", "STORE", "--task", "balls"],
-            "no task 'balls'; did you mean 'bballs'?; the choices",
+            "no world 'balls'; did you mean 'bballs'? The choices",
         ),
         (["--resume"], "name its folder, as in --out runs/NAME"),
         (["--store", "STORE", "--set", "hiddensize=3"], "did you mean 'hidden_size'"),

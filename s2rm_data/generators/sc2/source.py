@@ -32,9 +32,11 @@ from s2rm_data.generators.sc2.polar import (
     HECS_DIVISORS,
     render,
 )
+from s2rm_data.generators.sc2.policies import POLICIES
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.registry import plugins_used
 from s2rm_data.schema import ArraySpec
 from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
@@ -87,6 +89,8 @@ class Sc2Split:
 
     @property
     def attributes(self) -> dict[str, Any]:
+        players = {self.config.policy, *members_of(self.config.policy)}
+        plugins = plugins_used(*((POLICIES, name) for name in sorted(players)))
         return {
             "command": self.command,
             "policies": list(members_of(self.config.policy)),
@@ -99,6 +103,7 @@ class Sc2Split:
             "hecs_divisors": list(HECS_DIVISORS),
             "radius": self.config.radius,
             "terrain": scenarios.parse(self.config.scenario).terrain,
+            **({"plugins": plugins} if plugins else {}),
         }
 
     @property

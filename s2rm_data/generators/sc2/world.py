@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from s2rm_data.errors import UsageError
 from s2rm_data.options import Option, integer, number, one_of, whole
 from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.evaluation.world import WorldEvaluation
     from s2rm_data.generators.sc2.source import Sc2Split
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
@@ -29,6 +31,15 @@ def _policies() -> list[str]:
     from s2rm_data.generators.sc2.policies import POLICIES
 
     return POLICIES.names()
+
+
+def _description(policy: str) -> str:
+    from s2rm_data.generators.sc2.policies import POLICIES
+
+    try:
+        return str(POLICIES.load(policy).description)
+    except UsageError as error:
+        return f"cannot be used: {error}"
 
 
 OPTIONS = (
@@ -73,6 +84,11 @@ class Battles(World):
     title = "StarCraft II"
     unit = "episodes"
     options = OPTIONS
+    evaluation_options = (
+        Option(name="episode", parse=integer, default=0, help="Episode whose images are drawn."),
+        Option(name="agent", parse=integer, default=0, help="Agent whose images are drawn."),
+        Option(name="step", parse=integer, help="Step drawn.", shown="the middle of the agent's life"),
+    )
     help = """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
     Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
@@ -88,7 +104,7 @@ class Battles(World):
     """
 
     def plan(self, *, backend: str = "auto", **options: Any) -> Making:
-        from s2rm_data.generators.sc2.backends.choice import AUTO, ENGINE, choose
+        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, choose
         from s2rm_data.generators.sc2.source import plan
 
         splits = plan(**{name: value for name, value in options.items() if value is not None})
@@ -99,7 +115,6 @@ class Battles(World):
         return Making(splits=splits, shard_size=GAME_SHARD_EPISODES, notes=notes, opened=lambda: _in_the_game(splits))
 
     def listing(self) -> str:
-        from s2rm_data.generators.sc2.policies import POLICIES
         from s2rm_data.generators.sc2.scenarios import parse
 
         lines = ["Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides)"]
@@ -107,7 +122,7 @@ class Battles(World):
             entry = parse(name)
             lines.append(f"  {name:<18} {entry.agent_count:>2} against {entry.enemy_count:>2}")
         lines += ["", "Policies"]
-        lines += [f"  {name:<18} {POLICIES.load(name).description}" for name in _policies()]
+        lines += [f"  {name:<18} {_description(name)}" for name in _policies()]
         return "\n".join(lines)
 
     def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
@@ -125,11 +140,16 @@ class Battles(World):
 
         return BattleInspection()
 
+    def evaluation(self) -> WorldEvaluation:
+        from s2rm_data.generators.sc2.evaluation import BattleEvaluation
+
+        return BattleEvaluation(self)
+
 
 @contextlib.contextmanager
 def _in_the_game(splits: Sequence[Sc2Split]) -> Iterator[Sequence[SplitSource]]:
-    from s2rm_data.generators.sc2.backends.process import Games
-    from s2rm_data.generators.sc2.backends.split import played_by
+    from s2rm_data.generators.sc2.api.client.process import Games
+    from s2rm_data.generators.sc2.api.client.split import played_by
 
     with Games() as games:
         yield played_by(games, splits)
