@@ -22,13 +22,13 @@ import psutil
 from s2clientprotocol import sc2api_pb2 as api
 
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.packages import require_smac
-from s2rm_data.generators.sc2.backends.process import GameProcess
+from s2rm_data.generators.sc2.api.client.battle import GameBattle
+from s2rm_data.generators.sc2.api.client.process import GameProcess
+from s2rm_data.generators.sc2.api.packages import require_smac
+from s2rm_data.generators.sc2.api.server.install import install
+from s2rm_data.generators.sc2.api.server.requests import Client
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.rollout import rollout
-from s2rm_data.server.install import install
-from s2rm_data.server.requests import Client
 
 STOP_ALL = 1  # SMAC's action `stop`: every agent sends an order in every step
 

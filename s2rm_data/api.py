@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from s2rm_data.registry import WORLDS
 from s2rm_data.store import Group, Store
 
 if TYPE_CHECKING:
+    from s2rm_data.evaluation.evaluate import Evaluation
     from s2rm_data.loading.dataset import WindowDataset
     from s2rm_data.making import Outcome
     from s2rm_data.models.world_model import WorldModel
@@ -177,3 +178,69 @@ def build_model(name: str, world: str, **fields: Any) -> WorldModel:
     from s2rm_data.models import build
 
     return build(name, world, **fields)
+
+
+def evaluate(
+    runs: Iterable[Any] | Mapping[str, Any],
+    store: PathLike | Store,
+    *,
+    world: str | None = None,
+    quick: bool = False,
+    out: PathLike | None = None,
+    overwrite: bool = False,
+    device: str | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Evaluation:
+    """Score runs, and models of your own, as the command `s2rm-eval` does, beside references that need no model.
+
+    `runs` are run folders, what `train` returned, or any callable that maps a `Batch` to predictions: the world's named
+    tuple, or one tensor (B, T, Q, channels, H, W) of logits. Give callables by name, as in `{"my GRU": model}`, and
+    name their `world` where the store has several. `quick` looks at few sequences. With `out`, the folder with tables,
+    figures and report.html is written, too. `options` are those of the command, such as `sequences=100`.
+
+    >>> s2.evaluate(["runs/first"], "data.zarr", quick=True).tables["one_step"]  # doctest: +SKIP
+    >>> s2.evaluate({"my GRU": model}, store, world="bballs").tables["one_step"]  # doctest: +SKIP
+    """
+    from s2rm_data.cli.progress import progress_for
+    from s2rm_data.evaluation.artefacts import check_folder, write_artefacts
+    from s2rm_data.evaluation.evaluate import EvalConfig
+    from s2rm_data.evaluation.evaluate import evaluate as score
+    from s2rm_data.models.device import choose_device
+
+    opened = store if isinstance(store, Store) else Store(store)
+    if out is not None:
+        check_folder(Path(out), overwrite=overwrite)
+    with progress_for("evaluating", "sequences", quiet=quiet) as progress:
+        made = score(
+            _entrants(runs, opened, world),
+            opened,
+            EvalConfig.of(quick=quick, **options),
+            device=choose_device(device),
+            progress=progress,
+        )
+    if out is not None:
+        write_artefacts(made, Path(out))
+    return made
+
+
+def _entrants(runs: Iterable[Any] | Mapping[str, Any], store: Store, world: str | None) -> list[Any]:
+    """Callables become models with a name and a world; all else is left to evaluation."""
+    from s2rm_data.evaluation.entrants import OwnModel
+
+    if isinstance(runs, str | os.PathLike):
+        runs = [runs]
+    named = runs.items() if isinstance(runs, Mapping) else ((type(run).__name__, run) for run in runs)
+    return [
+        OwnModel(name=name, world=world or _only_world(store), predict=run)
+        if callable(run) and not isinstance(run, OwnModel)
+        else run
+        for name, run in named
+    ]
+
+
+def _only_world(store: Store) -> str:
+    there = sorted({path.partition("/")[0] for path in store.groups})
+    if len(there) != 1:
+        raise UsageError(f"{store.path} has data of {', '.join(there) or 'no world'}; say with world= what to score on")
+    return there[0]

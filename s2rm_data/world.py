@@ -50,7 +50,8 @@ class World(ABC):
     """`name` is the command, the first part of every group's path, and `generator` in a group's settings.
 
     `unit` is what a sequence is called in the plural. `help` is the text of `s2rm-data NAME --help`; a line of `\\b`
-    keeps the lines after it as they are. The options of `options` come before those that all worlds share.
+    keeps the lines after it as they are. The options of `options` come before those that all worlds share;
+    `evaluation_options` are those that the world adds to `s2rm-eval`.
     """
 
     name: ClassVar[str]
@@ -58,6 +59,7 @@ class World(ABC):
     help: ClassVar[str]
     unit: ClassVar[str] = "sequences"
     options: ClassVar[tuple[Option, ...]] = ()
+    evaluation_options: ClassVar[tuple[Option, ...]] = ()
 
     @abstractmethod
     def plan(self, **options: Any) -> Making:

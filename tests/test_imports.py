@@ -17,7 +17,7 @@ PACKAGE = Path(s2rm_data.__file__).parent
 LAYERS = [
     {"api"},
     {"cli"},
-    {"training", "evaluation", "making", "inspection", "server"},
+    {"training", "evaluation", "making", "inspection"},
     {"loading", "models"},
     {"store", "generators"},
     {
@@ -34,7 +34,7 @@ WORLD_PARTS = {
     },
     "loading": {"loading", "learning", "crops", "images", "scores"},
 }  # fmt: skip
-NAMES_A_WORLD = {"cli/sc2_server.py", "server", "api.py"}  # a command and the front door's own names
+NAMES_A_WORLD = {"cli/sc2_server.py", "api.py"}  # a command and the front door's own names
 FORBIDDEN = {  # external package -> the only parts that may import it
     "zarr": {"store"},
     "click": {"cli"},

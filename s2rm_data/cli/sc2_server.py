@@ -30,8 +30,8 @@ def install(folder: Path, scenario: tuple[str, ...]) -> None:
     `Maps/SMAC_Maps/NAME` is a SMAC map: battle follows battle. `Maps/Battles/NAME_battle` ends with its one battle, in
     victory, defeat or a tie. DIR may be laid out again; a folder with anything else in it is left alone.
     """
-    from s2rm_data.generators.sc2.backends.packages import require_protocol
-    from s2rm_data.server.install import install as lay_out
+    from s2rm_data.generators.sc2.api.packages import require_protocol
+    from s2rm_data.generators.sc2.api.server.install import install as lay_out
 
     require_protocol()
     files = lay_out(folder, scenario)
@@ -51,8 +51,8 @@ def run(port: int, host: str) -> None:
 
     There is no password and no encryption: anybody who can reach the address can play.
     """
-    from s2rm_data.server.serve import is_open_to_others
-    from s2rm_data.server.serve import run as serve
+    from s2rm_data.generators.sc2.api.server.serve import is_open_to_others
+    from s2rm_data.generators.sc2.api.server.serve import run as serve
 
     def ready(bound: int) -> None:
         if is_open_to_others(host):

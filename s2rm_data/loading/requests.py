@@ -17,6 +17,13 @@ from s2rm_data.errors import UsageError
 class Request:
     """Fields are NumPy arrays as drawn, torch tensors after `tensors`."""
 
+    @property
+    def view_keep(self) -> Any:
+        """(B, T + 1, V) bool: which views are not dropped. With it, views are dropped from a batch that was made
+        before; None has the batch made again.
+        """
+        return None
+
     def replaced(self, **fields: Any) -> Self:
         return dataclasses.replace(self, **fields)
 

@@ -39,7 +39,7 @@ def test_a_run_is_found_once(tmp_path: Path) -> None:
     assert find_runs([path, tmp_path, path]) == [path]
 
 
-def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_what_is_not_a_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run folder at"):
         load_runs([tmp_path / "nowhere"])
     with pytest.raises(UsageError, match=r"nor are there any in it"):

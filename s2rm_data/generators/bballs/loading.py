@@ -38,6 +38,10 @@ class BallRequest(Request):
     view_mask: Any  # (B, T + 1, V) bool
     query: Any  # (B, T, Q, 2); index t speaks of frame t + 1
 
+    @property
+    def view_keep(self) -> Any:
+        return self.view_mask
+
 
 class BallSource:
     """The frames of one or several groups, packed, on the device where crops are cut.

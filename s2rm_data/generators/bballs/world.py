@@ -9,6 +9,7 @@ from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.evaluation.world import WorldEvaluation
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
     from s2rm_data.schema import SplitSource
@@ -81,6 +82,11 @@ class Balls(World):
         from s2rm_data.generators.bballs.inspection import BallInspection
 
         return BallInspection()
+
+    def evaluation(self) -> WorldEvaluation:
+        from s2rm_data.generators.bballs.evaluation import BallEvaluation
+
+        return BallEvaluation(self)
 
 
 WORLD = Balls()

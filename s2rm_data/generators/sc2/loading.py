@@ -42,6 +42,10 @@ class BattleRequest(Request):
     start: Any  # (B,) first record of the window
     keep: Any  # (B, T + 1, N) bool, False where an agent is dropped: it gives no view, but still queries
 
+    @property
+    def view_keep(self) -> Any:
+        return self.keep
+
 
 class Records(NamedTuple):
     """A window as it is rendered and moved; T + 1 records."""

@@ -23,7 +23,7 @@ import s2rm_data
 from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.live import LiveEpisode
+from s2rm_data.generators.sc2.api.client.live import LiveEpisode
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record

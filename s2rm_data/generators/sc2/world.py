@@ -12,6 +12,7 @@ from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
 if TYPE_CHECKING:
+    from s2rm_data.evaluation.world import WorldEvaluation
     from s2rm_data.generators.sc2.source import Sc2Split
     from s2rm_data.inspection.world import Inspection
     from s2rm_data.learning import Learning
@@ -83,6 +84,11 @@ class Battles(World):
     title = "StarCraft II"
     unit = "episodes"
     options = OPTIONS
+    evaluation_options = (
+        Option(name="episode", parse=integer, default=0, help="Episode whose images are drawn."),
+        Option(name="agent", parse=integer, default=0, help="Agent whose images are drawn."),
+        Option(name="step", parse=integer, help="Step drawn.", shown="the middle of the agent's life"),
+    )
     help = """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
     Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
@@ -98,7 +104,7 @@ class Battles(World):
     """
 
     def plan(self, *, backend: str = "auto", **options: Any) -> Making:
-        from s2rm_data.generators.sc2.backends.choice import AUTO, ENGINE, choose
+        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, choose
         from s2rm_data.generators.sc2.source import plan
 
         splits = plan(**{name: value for name, value in options.items() if value is not None})
@@ -134,11 +140,16 @@ class Battles(World):
 
         return BattleInspection()
 
+    def evaluation(self) -> WorldEvaluation:
+        from s2rm_data.generators.sc2.evaluation import BattleEvaluation
+
+        return BattleEvaluation(self)
+
 
 @contextlib.contextmanager
 def _in_the_game(splits: Sequence[Sc2Split]) -> Iterator[Sequence[SplitSource]]:
-    from s2rm_data.generators.sc2.backends.process import Games
-    from s2rm_data.generators.sc2.backends.split import played_by
+    from s2rm_data.generators.sc2.api.client.process import Games
+    from s2rm_data.generators.sc2.api.client.split import played_by
 
     with Games() as games:
         yield played_by(games, splits)

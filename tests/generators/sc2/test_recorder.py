@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.field import armies
-from s2rm_data.generators.sc2.backends.process import GameProcess
+from s2rm_data.generators.sc2.api.client.battle import GameBattle
+from s2rm_data.generators.sc2.api.client.field import armies
+from s2rm_data.generators.sc2.api.client.process import GameProcess
+from s2rm_data.generators.sc2.api.server.install import install
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.recorder import Recorder
 from s2rm_data.generators.sc2.scenarios import parse
 from s2rm_data.generators.sc2.source import play
-from s2rm_data.server.install import install
 from s2rm_data.store import Store, verify
 
 SEEDS = [5, 6, 7]
