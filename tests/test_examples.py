@@ -23,7 +23,7 @@ def test_a_model_of_ones_own_is_trained_and_scored_beside_the_references(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scores = example("own_model").main(str(tmp_path / "own.zarr"), sequences=32, epochs=4)
-    assert list(scores)[0] == "own GRU" and {"always off", "centre ball only"} < set(scores)
+    assert next(iter(scores)) == "own GRU" and {"always off", "centre ball only"} < set(scores)
     assert all({"f1", "balanced_accuracy"} <= set(found) for found in scores.values())
     first, last = (float(word) for word in capsys.readouterr().out.split() if word[:2] == "0." and len(word) == 6)[:2]
     assert last < first
