@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 import s2rm_data as s2
+from s2rm_data.evaluation.tables import Table
 from s2rm_data.loading.dataset import WindowDataset
-from s2rm_data.registry import WORLDS
-from s2rm_data.store import Group
 
 CROP, ARENA = 11, 48.0  # pixels
 
@@ -65,30 +63,18 @@ def train(model: nn.Module, data: WindowDataset, epochs: int) -> list[float]:
     return losses
 
 
-@torch.no_grad()
-def score(model: nn.Module, group: Group) -> dict[str, dict[str, float]]:
-    """Scores of one-step predictions of whole sequences: of the model, and of references that need none."""
-    learning = WORLDS.load("bballs").learning()
-    source = learning.open([group])
-    request = source.draw_fixed(np.random.default_rng(0), np.arange(len(source)))
-    batch = source.batch(request)
-    scores = {"own GRU": learning.count(source, learning.prediction(model(batch)), batch).scores()}
-    for name, counts in learning.reference_counts(source, request).items():
-        scores[learning.references[name]] = learning.reference_scores(counts)
-    return scores
-
-
-def main(path: str = "own_model.zarr", *, sequences: int = 400, epochs: int = 10) -> dict[str, dict[str, float]]:
+def main(path: str = "own_model.zarr", *, sequences: int = 400, epochs: int = 10) -> Table:
     torch.manual_seed(0)
     s2.generate("bballs", out=path, balls=3, train=sequences, val=0, test=20, quiet=True)
     store = s2.open(path)
     model = OwnGRU()
     losses = train(model, s2.dataset(store["bballs/train"], window=10), epochs)
     print(f"loss {losses[0]:.4f} in the first epoch, {losses[-1]:.4f} in the last")
-    scores = score(model.eval(), store["bballs/test_3"])
-    for name, found in scores.items():
-        print(f"{name:<40}" + "  ".join(f"{key} {value:.3f}" for key, value in found.items()))
-    return scores
+    table = s2.evaluate({"own GRU": model}, store, quick=True, quiet=True).tables["one_step"]
+    print(table.title)
+    for row in table.rows:
+        print(f"{row.label:<40}{row.cells[0].mean:.3f}")
+    return table
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -22,8 +23,11 @@ def example(name: str) -> ModuleType:
 def test_a_model_of_ones_own_is_trained_and_scored_beside_the_references(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scores = example("own_model").main(str(tmp_path / "own.zarr"), sequences=32, epochs=4)
-    assert next(iter(scores)) == "own GRU" and {"always off", "centre ball only"} < set(scores)
-    assert all({"f1", "balanced_accuracy"} <= set(found) for found in scores.values())
-    first, last = (float(word) for word in capsys.readouterr().out.split() if word[:2] == "0." and len(word) == 6)[:2]
-    assert last < first
+    table = example("own_model").main(str(tmp_path / "own.zarr"), sequences=32, epochs=4)
+    kinds = {row.label: row.kind for row in table.rows}
+    assert kinds["own GRU"] == "model" and kinds["always off"] == kinds["centre ball only"] == "reference"
+    assert all(0 <= row.cells[0].mean <= 1 for row in table.rows)
+    said = capsys.readouterr().out
+    first, last = re.findall(r"0\.\d{4}", said)[:2]
+    assert float(last) < float(first)
+    assert table.title in said

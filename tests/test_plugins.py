@@ -134,12 +134,10 @@ def test_a_model_is_trained_and_its_version_kept(way: Way, run: Path) -> None:
     assert summary["model"] == "toy_gru" and summary["held_out"]["val"]["references"]
 
 
-@pytest.mark.parametrize("way", ["package"], indirect=True)
-def test_a_model_is_evaluated_and_reported(way: Way, run: Path) -> None:
+def test_a_model_is_evaluated_and_reported_under_its_title(way: Way, run: Path) -> None:
     way.call("s2rm-eval", "--run", str(run), "--quick", "-o", str(way.folder / "report"), "-q")
     assert "toy_gru" in (way.folder / "report/results.json").read_text()
-    page = (way.folder / "report/report.html").read_text()
-    assert "Toy GRU" in page or "toy_gru" in page
+    assert "Toy GRU" in (way.folder / "report/report.html").read_text()
 
 
 def test_a_run_of_a_plugin_that_is_missing_says_what_to_do(way: Way, run: Path) -> None:
