@@ -13,6 +13,7 @@ inside a lock, a `__del__` or an import, where it breaks things or is swallowed.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -36,6 +37,8 @@ class _Program:
 
 def begin_program(name: str) -> None:
     """Take charge of SIGINT, unless it is ignored as in a shell's background, and of SIGTERM."""
+    if not _Program.name:
+        atexit.register(_ignore_signals)
     _Program.name = name
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -43,6 +46,12 @@ def begin_program(name: str) -> None:
     signal.signal(signal.SIGALRM, lambda number, frame: leave())
     sys.unraisablehook = _on_unraisable
     threading.excepthook = _on_thread_error
+
+
+def _ignore_signals() -> None:
+    """Everything is done and said: a signal while Python takes itself apart, without our handlers, changes nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def raise_from_now_on() -> None:

@@ -138,7 +138,7 @@ def signals(rng: random.Random, workspace: Workspace) -> None:
 
 
 def _wait_for_handlers(pid: int) -> None:
-    for _ in range(5000):
+    for _ in range(60_000):
         try:
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         except OSError:

@@ -1,0 +1,43 @@
+"""Signals at the two ends of a program's life, and in a loop that looks at a flag."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from s2rm_data.interrupt import Interrupt
+
+
+def test_a_signal_while_python_takes_itself_apart_does_not_change_the_status() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from s2rm_data.interrupt import begin_program\n"
+        "class Last:\n"
+        "    def __del__(self, kill=os.kill, pid=os.getpid(), numbers=(signal.SIGTERM, signal.SIGINT)):\n"
+        "        for number in numbers: kill(pid, number)\n"
+        "begin_program('test')\n"
+        "sys.modules['last'] = Last()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_signal_that_nobody_acted_upon_takes_effect_when_the_loop_is_left() -> None:
+    with pytest.raises(KeyboardInterrupt), Interrupt() as interrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt.asked
+    with pytest.raises(ZeroDivisionError), Interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ZeroDivisionError
+
+
+def test_a_burst_is_one_interrupt() -> None:
+    with pytest.raises(RuntimeError, match="stopped"), Interrupt() as interrupt:
+        for _ in range(20):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt.asked
+        raise RuntimeError("stopped")
