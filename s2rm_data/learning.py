@@ -37,10 +37,10 @@ class Source(Protocol):
     def __len__(self) -> int:
         """Number of sequences."""
 
-    def draw(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> Any:
+    def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> Any:
         """A request for windows that begin anywhere in these sequences."""
 
-    def draw_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> Any:
+    def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> Any:
         """A request for windows that begin with the sequence."""
 
     def drop(self, random: np.random.Generator, request: Any, fraction: float) -> Any:

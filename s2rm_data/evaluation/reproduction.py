@@ -1,6 +1,6 @@
 """The reproduction as a plan of shipped commands: data, a search of the learning rate, training, evaluation.
 
-    plan = Plan(folder=Path("reproduction"), worlds={"bballs": ...})
+    plan = Plan(folder=Path("reproduction"), worlds={NAME: ...})
     for title, jobs in plan.stages(): ...
 
 Every model of a world gets the same steps, batches and windows, and the same search: each learning rate of the list

@@ -115,7 +115,7 @@ def pieces(group: Group, *, limit: int | None, device: torch.device, batch_size:
         for first in range(0, len(part), size):
             numbers = range(first, min(first + size, len(part)))
             requests = [
-                source.draw_fixed(generator(SEED, "evaluation/views", start + n), np.array([n])) for n in numbers
+                source.sample_fixed(generator(SEED, "evaluation/views", start + n), np.array([n])) for n in numbers
             ]
             batch = source.batch(type(requests[0]).joined(requests))
             yield Piece(source=source, requests=requests, first=start + first, batch=_trimmed(batch))

@@ -54,7 +54,7 @@ class TrainingBatches:
         if not 0 <= step < self.steps_per_epoch:
             raise IndexError(f"step {step} of an epoch of {self.steps_per_epoch}")
         sequence = self._order(epoch)[step * self.batch_size : (step + 1) * self.batch_size]
-        request = self.source.draw(generator(self.seed, "loading/windows", epoch, step), sequence)
+        request = self.source.sample(generator(self.seed, "loading/windows", epoch, step), sequence)
         return request.rows(self.share.rows(self.batch_size))
 
     def batch(self, epoch: int, step: int) -> Batch:
@@ -93,7 +93,7 @@ class FixedBatches:
 
     def _one(self, sequence: int) -> Request:
         random = generator(self.seed, "loading/fixed", sequence)
-        request = self.source.draw_fixed(random, np.array([sequence]))
+        request = self.source.sample_fixed(random, np.array([sequence]))
         if not self.drop:
             return request
         return self.source.drop(generator(self.seed, "loading/drop", sequence), request, self.drop)

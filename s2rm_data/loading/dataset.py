@@ -41,8 +41,8 @@ class WindowDataset(Dataset[dict[str, Any]]):
             raise IndexError(f"item {index} of a dataset of {length}")
         index %= length
         random = generator(self.seed, "dataset", int(self._epoch), index)
-        sample = self.source.draw_fixed if self._whole else self.source.draw
-        batch = self.source.batch(sample(random, np.array([index])))
+        take = self.source.sample_fixed if self._whole else self.source.sample
+        batch = self.source.batch(take(random, np.array([index])))
         items = {name: map_tensors(value, _first) for name, value in vars(batch).items()}
         return {name: value for name, value in items.items() if value is not None}
 

@@ -63,10 +63,10 @@ class DotSource:
     def __len__(self) -> int:
         return len(self.frames)
 
-    def draw(self, random: np.random.Generator, sequence: Any) -> DotRequest:
+    def sample(self, random: np.random.Generator, sequence: Any) -> DotRequest:
         return self._request(random, sequence, random.integers(0, self.frames.shape[1] - self.steps, len(sequence)))
 
-    def draw_fixed(self, random: np.random.Generator, sequence: Any) -> DotRequest:
+    def sample_fixed(self, random: np.random.Generator, sequence: Any) -> DotRequest:
         return self._request(random, sequence, np.zeros(len(sequence), np.int64))
 
     def _request(self, random: np.random.Generator, sequence: Any, start: Any) -> DotRequest:

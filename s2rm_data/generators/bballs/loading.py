@@ -75,15 +75,17 @@ class BallSource:
     def __len__(self) -> int:
         return len(self.frames)
 
-    def draw(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
+    def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
         """Windows that begin anywhere."""
-        return self._draw(random, sequence, random.integers(0, self.frames.shape[1] - self.steps, len(sequence)))
+        return self._sample(random, sequence, random.integers(0, self.frames.shape[1] - self.steps, len(sequence)))
 
-    def draw_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
+    def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
         """Windows that begin with the sequence."""
-        return self._draw(random, sequence, np.zeros(len(sequence), np.int64))
+        return self._sample(random, sequence, np.zeros(len(sequence), np.int64))
 
-    def _draw(self, random: np.random.Generator, sequence: NDArray[np.int64], start: NDArray[np.int64]) -> BallRequest:
+    def _sample(
+        self, random: np.random.Generator, sequence: NDArray[np.int64], start: NDArray[np.int64]
+    ) -> BallRequest:
         batch, frames = len(sequence), self.steps + 1
         view = random.integers(0, self.size, (batch, frames, self.views, 2), dtype=np.int16)
         query = random.integers(0, self.size, (batch, self.steps, self.queries, 2), dtype=np.int16)

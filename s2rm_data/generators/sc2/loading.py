@@ -114,14 +114,14 @@ class BattleSource:
         member = np.searchsorted(self._first, episode, side="right") - 1
         return member, episode - self._first[member]
 
-    def draw(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
+    def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
         """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are."""
         member, number = self._located(sequence)
         lengths = [self.members[m].length[n] for m, n in zip(member, number, strict=True)]
         latest = np.maximum(np.array(lengths) - 1 - self.steps, 0)
         return self._request(sequence, random.integers(0, latest + 1))
 
-    def draw_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
+    def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
         """Windows that begin with the episode; nothing about them is random."""
         return self._request(sequence, np.zeros(len(sequence), np.int64))
 

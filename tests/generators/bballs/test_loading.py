@@ -30,13 +30,13 @@ def test_views_and_targets_are_crops_of_the_stored_frames_one_step_apart(store: 
 
 def test_windows_reach_both_ends_of_the_sequence(store: Store) -> None:
     source = open_source(store, "bballs", "train", steps=5)
-    starts = source.draw(np.random.default_rng(0), np.zeros(2000, np.int64)).start
+    starts = source.sample(np.random.default_rng(0), np.zeros(2000, np.int64)).start
     assert set(starts) == set(range(FRAMES - 5))
 
 
 def test_positions_are_uniform_over_the_arena(store: Store) -> None:
     source = open_source(store, "bballs", "train", steps=11)
-    request = source.draw(np.random.default_rng(0), np.zeros(500, np.int64))
+    request = source.sample(np.random.default_rng(0), np.zeros(500, np.int64))
     counts = np.bincount(request.view[:, :, :, 0].ravel(), minlength=48)
     assert len(counts) == 48
     assert counts.min() > 0.8 * counts.mean()

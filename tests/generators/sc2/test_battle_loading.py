@@ -38,7 +38,7 @@ def test_scenarios_of_different_size_share_a_batch_and_the_padding_is_masked(sto
     source = open_source(store, "sc2", "train", steps=4)
     assert source.agents == 5
     assert len(source) == 12
-    request = source.draw(np.random.default_rng(0), np.array([0, 6]))  # one of 1s2z, three agents; one of 2s3z, five
+    request = source.sample(np.random.default_rng(0), np.array([0, 6]))  # one of 1s2z, three agents; one of 2s3z, five
     batch = source.batch(request)
     assert not batch.view_mask[0, :, 3:].any()
     assert not batch.query_mask[0, :, 3:].any()
@@ -63,7 +63,7 @@ def test_windows_past_the_end_of_an_episode_are_masked(store: Store) -> None:
 def test_windows_begin_where_they_fit_into_the_episode(store: Store) -> None:
     source = open_groups([store["sc2/2s3z/train"]], steps=4)
     source.members[0].length[:] = 8
-    starts = source.draw(np.random.default_rng(0), np.zeros(200, np.int64)).start
+    starts = source.sample(np.random.default_rng(0), np.zeros(200, np.int64)).start
     assert set(starts) == {0, 1, 2, 3}
 
 
@@ -85,7 +85,7 @@ def test_next_views_are_those_of_the_same_agents_one_step_later(store: Store) ->
 
 def test_the_device_side_gives_the_same_views_as_the_compiled_loop(store: Store) -> None:
     source = open_source(store, "sc2", "train", steps=4)
-    request = source.draw(np.random.default_rng(0), np.array([0, 3, 6]))
+    request = source.sample(np.random.default_rng(0), np.array([0, 3, 6]))
     on_cpu = source.batch(request)
     source.device = torch.device("meta")  # any device but the CPU takes the torch way
     records = source.prepare(request)

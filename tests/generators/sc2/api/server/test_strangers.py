@@ -33,10 +33,12 @@ def connected(port: int, **options: object) -> Iterator[tuple[Talker, websocket.
         wire.send_binary(frame)
         return wire.recv()  # type: ignore[no-any-return]
 
+    own = wire.sock
     try:
         yield Talker(send), wire
     finally:
         wire.close()
+        own.close()  # also where the client thinks that the server has closed it
 
 
 def test_a_long_step_of_one_client_lets_others_play(port: int) -> None:
