@@ -84,7 +84,7 @@ def test_kills_leave_the_same_bytes_after_resuming(made: Path, tmp_path: Path) -
         (["--scenario", "3s5z", "--preset", "paper"], "leave out either"),
         (["--scenario", "3s5z", "--backend", "game"], "--backend"),
         (["--scenario", "3s5z", "--train", "0", "--val", "0"], "nothing to make"),
-        (["--scenario", "3s5z", "--workers", "0"], "allowed are 1 or more"),
+        (["--scenario", "3s5z", "--workers", "0"], "allowed are 1 to 1024"),
     ],
 )
 def test_bad_options_get_one_message(tmp_path: Path, options: list[str], says: str) -> None:
