@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 import s2rm_data
+from s2rm_data.config import at_least, check_fields
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.evaluation.enclaves import Enclaves, enclave_table, enclaves_of
 from s2rm_data.evaluation.entrants import Entrant, as_runs, entries_of, evaluating
@@ -33,17 +34,14 @@ class EvalConfig:
     left out; None for the world's own. `options`: those that worlds add, by name.
     """
 
-    sequences: int | None = None
-    dropped_sequences: int | None = 50
-    rollout_sequences: int | None = 50
+    sequences: Annotated[int, at_least(1)] | None = None
+    dropped_sequences: Annotated[int, at_least(1)] | None = 50
+    rollout_sequences: Annotated[int, at_least(1)] | None = 50
     dropped_views: tuple[float, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("sequences", "dropped_sequences", "rollout_sequences"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UsageError(f"{name} is {value}; allowed are whole numbers from 1, or none for all")
+        check_fields(self)
 
     @classmethod
     def of(cls, *, quick: bool = False, **given: Any) -> EvalConfig:

@@ -17,7 +17,7 @@ import torch
 from s2rm_data.batch import Batch, Prediction
 from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
 from s2rm_data.models import WorldModel
-from s2rm_data.registry import MODELS
+from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.sealing import CONFIG, read_run
 
 WEIGHTS = "best.safetensors"
@@ -166,6 +166,8 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
             f"{folder} has no weights ({WEIGHTS}): its training has not reached its first validation; resume it with "
             f"s2rm-train --resume --out {folder}"
         )
+    MODELS.require(config["model"])
+    WORLDS.require(config["task"])
     try:
         model = load_model(path)
     except (RuntimeError, UsageError) as error:

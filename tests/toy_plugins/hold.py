@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from s2rm_data.generators.sc2.codes import Action
-from s2rm_data.generators.sc2.policies._policy import Policy
-from s2rm_data.generators.sc2.policies._view import policy
+from s2rm_data.generators.sc2.policies import Policy, policy
 
 
 @policy

@@ -7,7 +7,15 @@ actions; a little memory of its own; one random word. It returns a SMAC action n
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from s2rm_data.registry import Registry
+
+if TYPE_CHECKING:
+    from s2rm_data.generators.sc2.policies._policy import Policy
+    from s2rm_data.generators.sc2.policies._view import policy
+
+__all__ = ["POLICIES", "Policy", "policy"]
 
 POLICIES = Registry(
     package=__name__,
@@ -16,3 +24,16 @@ POLICIES = Registry(
     entry_points="s2rm_data.policies",
     hint="s2rm-data sc2 --list shows them",
 )
+
+
+def __getattr__(name: str) -> Any:
+    """`Policy` and `policy`, what a policy file is made of; imported when asked for, because they compile code."""
+    if name == "Policy":
+        from s2rm_data.generators.sc2.policies._policy import Policy
+
+        return Policy
+    if name == "policy":
+        from s2rm_data.generators.sc2.policies._view import policy
+
+        return policy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
