@@ -12,6 +12,8 @@ DOMAIN = np.uint64(
     0x5343322D42415454
 )  # "SC2-BATT": second word of the key, so that no other use of the seed repeats the stream
 
+BEFORE_THE_BATTLE = 2  # fourth counter word of draws that set a battle up; shuffles have 0, single bits 1
+
 # Columns of a battle's uint64 words: the seed, the number of the next draw, bits drawn but not used yet,
 # and whether weapon periods vary.
 SEED, NEXT_DRAW, SPARE, SPARE_BITS, JITTERS, WORDS = range(6)

@@ -144,32 +144,63 @@ def is_threat(ints, stats, v, loop):  # type: ignore[no-untyped-def]
 
 
 @inner
-def acquire(floats, ints, stats, agents, u, loop, anywhere):  # type: ignore[no-untyped-def]
-    """The enemy to attack next: those that fight (or heal) before the rest, then the nearest in scan range; -1 = none.
+def in_reach(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
+    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
+    return dx * dx + dy * dy <= stats[ints[at.KIND, u], at.REACH_SQ + ints[at.KIND, v]]
+
+
+@inner
+def _victim(ints, v):  # type: ignore[no-untyped-def]
+    """The slot a unit attacks or is about to attack, -1 = none."""
+    if ints[at.ORDER, v] == Order.ATTACK:
+        return ints[at.TARGET, v]
+    return -1 if ints[at.ORDER, v] == Order.MOVE or ints[at.ORDER, v] == Order.HEAL else ints[at.FOCUS, v]
+
+
+@inner
+def _rank(floats, ints, stats, u, v, loop):  # type: ignore[no-untyped-def]
+    """How much v draws u's attack: 3 attacks u, 2 attacks somebody else, 1 another fighter (or healer at work), 0."""
+    if not is_threat(ints, stats, v, loop):
+        return 0
+    victim = _victim(ints, v)
+    if (
+        stats[0, at.T_RULE] == 0.0
+        or victim < 0
+        or stats[ints[at.KIND, v], at.IS_FIGHTER] == 0.0
+        or not in_reach(floats, ints, stats, v, victim)
+    ):
+        return 1
+    return 3 if victim == u else 2 if stats[0, at.T_RULE] == 1.0 else 1
+
+
+@inner
+def acquire(floats, ints, stats, agents, u, focus, loop):  # type: ignore[no-untyped-def]
+    """The enemy to attack next: whoever attacks u, then who attacks others, then fighters, then the rest; the present
+    target before others of its rank, then the nearest; -1 = none.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """
     a = ints[at.KIND, u]
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)
-    best, best_threat, best_sq = -1, False, _NEVER
+    anywhere = ints[at.ORDER, u] == Order.HUNT
+    best, best_rank, best_sq = -1, -1, _NEVER
     for k in range(stop - first):
         v = first + k if loop & 1 else stop - 1 - k
         if floats[at.HEALTH, v] <= 0.0 or stats[a, at.CAN_HIT + ints[at.KIND, v]] == 0.0:
             continue
         dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
         distance_sq = dx * dx + dy * dy
+        rank = _rank(floats, ints, stats, u, v, loop)
         if not anywhere and distance_sq > stats[a, at.SCAN_SQ + ints[at.KIND, v]]:
-            continue
-        threat = is_threat(ints, stats, v, loop)
-        if (threat and not best_threat) or (threat == best_threat and distance_sq < best_sq):
-            best, best_threat, best_sq = v, threat, distance_sq
+            if v == focus and distance_sq <= stats[0, at.T_LEASH] * stats[0, at.T_LEASH]:
+                rank = min(rank, 1)
+            elif rank < 3 or distance_sq > stats[0, at.T_R3] * stats[0, at.T_R3]:
+                continue
+        if v == focus and stats[0, at.T_KEEP] == 1.0:
+            distance_sq = -1.0
+        if rank > best_rank or (rank == best_rank and distance_sq < best_sq):
+            best, best_rank, best_sq = v, rank, distance_sq
     return best
-
-
-@inner
-def in_reach(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
-    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
-    return dx * dx + dy * dy <= stats[ints[at.KIND, u], at.REACH_SQ + ints[at.KIND, v]]
 
 
 @inner

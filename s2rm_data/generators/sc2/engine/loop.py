@@ -105,17 +105,20 @@ def _treat(floats, ints, stats, u, target, loop):  # type: ignore[no-untyped-def
 
 @inner
 def _choose_focus(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-def]
-    """Keep the target in reach; look for another when it is gone, out of reach, or no threat."""
+    """The target: looked at again when the weapon is ready, every few loops while chasing, and at once if it died."""
     focus = ints[at.FOCUS, u]
-    if focus >= 0 and floats[at.HEALTH, focus] > 0.0:
-        if in_reach(floats, ints, stats, u, focus) and is_threat(ints, stats, focus, loop):
+    ints[at.SCAN_WAIT, u] -= 1
+    if focus >= 0 and floats[at.HEALTH, focus] <= 0.0:
+        focus = -1
+    elif focus >= 0 and in_reach(floats, ints, stats, u, focus):
+        if floats[at.COOLDOWN, u] > _ROUNDING:
             return focus
-        ints[at.SCAN_WAIT, u] -= 1
-        if ints[at.SCAN_WAIT, u] > 0:
-            return focus
-    ints[at.SCAN_WAIT, u] = _SCAN_LOOPS
-    ints[at.FOCUS, u] = acquire(floats, ints, stats, agents, u, loop, ints[at.ORDER, u] == Order.HUNT)
-    return ints[at.FOCUS, u]
+    elif ints[at.SCAN_WAIT, u] > 0:
+        return focus
+    focus = acquire(floats, ints, stats, agents, u, focus, loop)
+    ints[at.FOCUS, u] = focus
+    ints[at.SCAN_WAIT, u] = int(stats[0, at.T_CHASE]) if focus >= 0 else int(stats[0, at.T_PERIOD])
+    return focus
 
 
 @inner
@@ -131,8 +134,8 @@ def _guard(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-unty
             return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
     goal_x, goal_y = floats[at.GOAL_X, u], floats[at.GOAL_Y, u]
     dx, dy = goal_x - floats[at.X, u], goal_y - floats[at.Y, u]
-    if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= _ARRIVED * _ARRIVED:
-        ints[at.ORDER, u] = Order.IDLE
+    if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= stats[0, at.T_ARRIVED] * stats[0, at.T_ARRIVED]:
+        ints[at.ORDER, u] = ints[at.AFTER, u]
     return ints[at.ORDER, u] == Order.ATTACK_MOVE and floats[at.BACKSWING, u] <= 0.0, goal_x, goal_y
 
 
@@ -157,8 +160,28 @@ def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[
 
 
 @inner
+def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near):  # type: ignore[no-untyped-def]
+    """Let those walk who waited for somebody ahead: again and again while somebody gets on, then without waiting."""
+    first = 2 * ints.shape[1]
+    waits = True
+    while waiting > 0:
+        left = 0
+        for k in range(waiting):
+            u = near[first + k]
+            if floats[at.HEALTH, u] <= 0.0:
+                continue
+            if advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):
+                ints[at.DONE_LOOP, u] = loop
+            else:
+                near[first + left] = u
+                left += 1
+        waits = left < waiting
+        waiting = left
+
+
+@inner
 def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  # type: ignore[no-untyped-def]
-    """One game loop. The queue keeps the living and those with a missile in the air."""
+    """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch, (3 U,)."""
     loop = counters[at.LOOPS]
     _tick_clocks(floats, ints, stats)
     kept = 0
@@ -168,16 +191,23 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
             ints[at.QUEUE, kept] = u
             kept += 1
     shuffle(ints, kept, words)
+    waiting = 0
     for k in range(kept):
         u = ints[at.QUEUE, k]
         if floats[at.PENDING, u] > 0.0:
             floats[at.PENDING, u] -= 1.0
             if floats[at.PENDING, u] <= 0.0:
                 arrive(floats, ints, stats, agents, u)
+        walks = False
         if floats[at.HEALTH, u] > 0.0 and not (floats[at.WINDUP, u] > 0.0 and _wind_up(floats, ints, stats, agents, u)):
             walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words)
-            if walks:
-                advance(floats, ints, stats, agents, land, ways, u, goal_x, goal_y, loop, words, near)
+            floats[at.WALK_X, u], floats[at.WALK_Y, u] = goal_x, goal_y
+        if walks and not advance(floats, ints, stats, agents, land, ways, u, loop, True, words, near):
+            near[2 * ints.shape[1] + waiting] = u
+            waiting += 1
+        else:
+            ints[at.DONE_LOOP, u] = loop
+    _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near)
     counters[at.QUEUED] = kept
     counters[at.LOOPS] += 1
 

@@ -1,9 +1,10 @@
 """Walking: toward a point, around walls and units, never through them.
 
-A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30 to 150
-degrees, first on the side away from what blocks it. A step must not bring two units of a plane nearer than their
-separation radii (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot
-pass.
+A unit takes its whole step straight ahead if nothing is in the way. Who stands behind somebody that has yet to walk in
+this loop waits for that, so that a touching block moves as one body. A step that would end inside somebody is pushed
+out of it: the unit slides along. Where that brings it hardly nearer, it tries directions turned by 30 to 150 degrees,
+first on the side away from what blocks it. A step must not bring two units of a plane nearer than contact (or, if they
+overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
 """
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots;
@@ -31,8 +32,9 @@ _TURNS = (
 )
 _FORGET_LOOPS = 8  # after so many loops straight on, the side on which it went around is forgotten
 _SLACK = 1e-9
-# No two separation radii and no step add up to more: spine crawler 0.875, stalker 0.625, zergling 0.185 a loop.
-_FARTHEST_SQ = 1.75 * 1.75
+_SLIDES = 3  # so many units can a step be pushed out of, one after the other
+# No contact distance and step add up to more: two colossi 1.9375, zergling 0.185 per loop.
+_FARTHEST_SQ = 2.125 * 2.125
 
 
 @inner
@@ -137,14 +139,6 @@ def _bend(floats, ints, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyp
 
 
 @inner
-def _goes_along(floats, ints, stats, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
-    """Whether v has just been walking the same way (within 60 degrees) and is no slower than u."""
-    same_way = floats[at.FACE_X, v] * ahead_x + floats[at.FACE_Y, v] * ahead_y > 0.5
-    no_slower = stats[ints[at.KIND, v], at.SPEED] >= stats[ints[at.KIND, u], at.SPEED]
-    return same_way and ints[at.MOVED_LOOP, v] >= loop - 1 and no_slower
-
-
-@inner
 def _go(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped-def]
     floats[at.X, u], floats[at.Y, u], floats[at.FACE_X, u], floats[at.FACE_Y, u] = x, y, face_x, face_y
     ints[at.MOVED_LOOP, u] = loop
@@ -173,34 +167,75 @@ def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, wo
 
 
 @inner
-def advance(floats, ints, stats, agents, land, ways, u, goal_x, goal_y, loop, words, near):  # type: ignore[no-untyped-def]
-    """One loop of walking toward a point; `near` is scratch space for 2 U slots."""
-    kind = ints[at.KIND, u]
-    plane, speed = int(stats[kind, at.PLANE]), stats[kind, at.SPEED]
+def _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):  # type: ignore[no-untyped-def]
+    """Take the step ahead, pushed out of whoever is in the way; False if that brings the unit hardly nearer."""
     x, y = floats[at.X, u], floats[at.Y, u]
-    goal_x, goal_y = _heading(ways, plane, x, y, goal_x, goal_y)
+    new_x, new_y = x + step * ahead_x, y + step * ahead_y
+    for _ in range(_SLIDES):
+        v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
+        if v < 0:
+            break
+        dx, dy = new_x - floats[at.X, v], new_y - floats[at.Y, v]
+        distance = np.sqrt(dx * dx + dy * dy)
+        if distance < _SLACK:
+            return False
+        scale = (stats[ints[at.KIND, u], at.APART + ints[at.KIND, v]] + _SLACK) / distance
+        new_x, new_y = floats[at.X, v] + dx * scale, floats[at.Y, v] + dy * scale
+    dx, dy = new_x - x, new_y - y
+    length = np.sqrt(dx * dx + dy * dy)
+    if dx * ahead_x + dy * ahead_y < stats[0, at.T_SLIDE] * step:
+        return False
+    if length > step:
+        new_x, new_y = x + dx * step / length, y + dy * step / length
+    if not can_stand(land, int(stats[ints[at.KIND, u], at.PLANE]), new_x, new_y):
+        return False
+    if _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop) >= 0:
+        return False
+    _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
+    return True
+
+
+@inner
+def _pace(floats, ints, stats, u, loop):  # type: ignore[no-untyped-def]
+    """Speed in this loop, counted once however often the unit tries to walk."""
+    if ints[at.WAIT_LOOP, u] != loop:
+        if ints[at.MOVED_LOOP, u] < loop - 1:
+            floats[at.PACE, u] = 0.0
+        kind = ints[at.KIND, u]
+        floats[at.PACE, u] = min(stats[kind, at.SPEED], floats[at.PACE, u] + stats[kind, at.ACCELERATION])
+    return floats[at.PACE, u]
+
+
+@inner
+def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):  # type: ignore[no-untyped-def]
+    """One loop of walking toward the point (WALK_X, WALK_Y); `near` is scratch space for 2 U slots.
+
+    Returns False if the unit waits for somebody ahead who has not finished this loop; never unless it `waits`.
+    """
+    kind = ints[at.KIND, u]
+    plane = int(stats[kind, at.PLANE])
+    x, y = floats[at.X, u], floats[at.Y, u]
+    goal_x, goal_y = _heading(ways, plane, x, y, floats[at.WALK_X, u], floats[at.WALK_Y, u])
     dx, dy = goal_x - x, goal_y - y
     distance = np.sqrt(dx * dx + dy * dy)
-    if distance < _SLACK or speed == 0.0:
-        return
-    if ints[at.MOVED_LOOP, u] < loop - 1:
-        floats[at.PACE, u] = 0.0
-    floats[at.PACE, u] = min(speed, floats[at.PACE, u] + stats[kind, at.ACCELERATION])
-    step = min(floats[at.PACE, u], distance)
+    if distance < _SLACK or stats[kind, at.SPEED] == 0.0:
+        return True
+    step = min(_pace(floats, ints, stats, u, loop), distance)
     ahead_x, ahead_y = dx / distance, dy / distance
     new_x, new_y = x + step * ahead_x, y + step * ahead_y
     stop = _neighbours(floats, ints, stats, u, step, near, 0)
     v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
-    if v >= 0 and (v < agents) == (u < agents):
-        if ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0:
-            if _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
-                v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
-        elif _goes_along(floats, ints, stats, u, v, ahead_x, ahead_y, loop):
-            return  # the one ahead is about to make room
+    if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
+        ints[at.WAIT_LOOP, u] = loop
+        return False
+    if v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0:
+        if _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
+            v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v < 0 and can_stand(land, plane, new_x, new_y):
         ints[at.STRAIGHT, u] += 1
         if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
             ints[at.BEND, u] = 0
         _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
-    else:
+    elif v < 0 or not _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
         _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
+    return True
