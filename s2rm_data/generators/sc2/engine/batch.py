@@ -13,6 +13,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import BEFORE_THE_BATTLE, DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.loop import LOOK_LOOPS
 from s2rm_data.generators.sc2.engine.step import (
     KILL_REWARD,
     WIN_REWARD,
@@ -27,7 +28,6 @@ from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox, to_unit
-
 
 # Measured: in every episode but a game's first, enemies have walked one loop when SMAC first observes (8m 93 of 93).
 HEAD_START_LOOPS = 1
@@ -125,7 +125,7 @@ class Engine:
         self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y] = self.floats[:, at.X], self.floats[:, at.Y]
         self.ints[:, at.DONE_LOOP] = self.ints[:, at.WAIT_LOOP] = -1
         phases = np.stack([self._draw(2 + slot) for slot in range(self.units)], axis=1)
-        self.ints[:, at.SCAN_WAIT] = np.floor(phases * self._table[0, at.T_PERIOD]).astype(np.int64) + 1
+        self.ints[:, at.SCAN_WAIT] = np.floor(phases * LOOK_LOOPS).astype(np.int64) + 1
         self.ints[:, at.AFTER] = Order.HUNT if mirror else Order.IDLE
         enemies = slice(self.agents, None)
         self.ints[:, at.ORDER, enemies] = self.scenario.order

@@ -8,6 +8,7 @@ import numpy as np
 
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.engine.chance import below
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.units import LOOPS_PER_SECOND, MIN_DAMAGE_PER_HIT, SHIELD_REGEN_DELAY_S
 
@@ -16,6 +17,10 @@ _LINE_POINTS = 11  # points of the colossus's line, a quarter of a map unit apar
 # Assumption: a medivac counts as healing, and so as a target like any fighter, for half a second after it healed.
 _HEALING_LOOPS = 8
 _NEVER = 1e18
+# How much an enemy draws an attack (inferred from recordings and networks, docs/fidelity.md).
+NOT_SEEN, HARMLESS, SEEN, IN_REACH, ATTACKER, ATTACKER_IN_REACH = range(-1, 5)
+# Assumption: an attacker is answered from this far at most; no weapon reaches so far.
+_ANSWER_SQ = 12.0 * 12.0
 
 
 @inner
@@ -158,48 +163,50 @@ def _victim(ints, v):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _rank(floats, ints, stats, u, v, loop):  # type: ignore[no-untyped-def]
-    """How much v draws u's attack: 3 attacks u, 2 attacks somebody else, 1 another fighter (or healer at work), 0."""
+def _rank(floats, ints, stats, u, v, distance_sq, focus, loop):  # type: ignore[no-untyped-def]
+    """How much v draws u's attack, or NOT_SEEN."""
+    a, b = ints[at.KIND, u], ints[at.KIND, v]
+    reached = distance_sq <= stats[a, at.REACH_SQ + b]
+    guards = v == focus or ints[at.ORDER, u] != Order.ATTACK_MOVE
+    seen = distance_sq <= stats[a, (at.GUARD_SQ if guards else at.SCAN_SQ) + b] or ints[at.ORDER, u] == Order.HUNT
     if not is_threat(ints, stats, v, loop):
-        return 0
-    victim = _victim(ints, v)
-    if (
-        stats[0, at.T_RULE] == 0.0
-        or victim < 0
-        or stats[ints[at.KIND, v], at.IS_FIGHTER] == 0.0
-        or not in_reach(floats, ints, stats, v, victim)
-    ):
-        return 1
-    return 3 if victim == u else 2 if stats[0, at.T_RULE] == 1.0 else 1
+        return HARMLESS if seen or reached else NOT_SEEN
+    if stats[b, at.IS_FIGHTER] > 0.0 and _victim(ints, v) == u and in_reach(floats, ints, stats, v, u):
+        if reached:
+            return ATTACKER_IN_REACH
+        if distance_sq <= _ANSWER_SQ:
+            return ATTACKER
+    return IN_REACH if reached else SEEN if seen else NOT_SEEN
 
 
 @inner
-def acquire(floats, ints, stats, agents, u, focus, loop):  # type: ignore[no-untyped-def]
-    """The enemy to attack next: whoever attacks u, then who attacks others, then fighters, then the rest; the present
-    target before others of its rank, then the nearest; -1 = none.
+def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: ignore[no-untyped-def]
+    """The enemy to attack next, -1 = none. Who attacks u comes first, also from beyond the scan range; then who is in
+    reach; then the rest. Of those in reach one is drawn by chance, anew for every shot; of those farther away the
+    present target is kept, else the nearest taken. `near` is scratch space.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """
     a = ints[at.KIND, u]
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)
-    anywhere = ints[at.ORDER, u] == Order.HUNT
-    best, best_rank, best_sq = -1, -1, _NEVER
+    best, best_rank, best_sq, found = -1, NOT_SEEN, _NEVER, 0
     for k in range(stop - first):
         v = first + k if loop & 1 else stop - 1 - k
         if floats[at.HEALTH, v] <= 0.0 or stats[a, at.CAN_HIT + ints[at.KIND, v]] == 0.0:
             continue
         dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
         distance_sq = dx * dx + dy * dy
-        rank = _rank(floats, ints, stats, u, v, loop)
-        if not anywhere and distance_sq > stats[a, at.SCAN_SQ + ints[at.KIND, v]]:
-            if v == focus and distance_sq <= stats[0, at.T_LEASH] * stats[0, at.T_LEASH]:
-                rank = min(rank, 1)
-            elif rank < 3 or distance_sq > stats[0, at.T_R3] * stats[0, at.T_R3]:
-                continue
-        if v == focus and stats[0, at.T_KEEP] == 1.0:
+        rank = _rank(floats, ints, stats, u, v, distance_sq, focus, loop)
+        if v == focus:
             distance_sq = -1.0
-        if rank > best_rank or (rank == best_rank and distance_sq < best_sq):
+        if rank > best_rank or (rank == best_rank and rank > NOT_SEEN and distance_sq < best_sq):
+            found = found if rank == best_rank else 0
             best, best_rank, best_sq = v, rank, distance_sq
+        if rank == best_rank:
+            near[found] = v
+            found += 1
+    if found > 1 and best_rank in (ATTACKER_IN_REACH, IN_REACH):
+        return near[below(words, found)]
     return best
 
 

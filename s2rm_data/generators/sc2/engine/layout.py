@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.generators.sc2.units import (
     BIOLOGICAL,
+    GUARD_SCAN_RANGE,
     LOOPS_PER_SECOND,
     SHIELD_REGEN_PER_SECOND,
     UNIT_TYPES,
@@ -113,13 +114,22 @@ from s2rm_data.generators.sc2.units import (
     HEAL_SCAN,
     IS_BIOLOGICAL,
     IS_FIGHTER,
+    IS_MELEE,
     PLANE,
     TYPE_COLUMNS,
-) = range(28)
+) = range(29)
 
 # after them, one column for each unit type it may act upon: stats[a, DAMAGE + b] is what a does to b
 _K = len(UNIT_TYPES) + 1
-DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, TABLE_COLUMNS = (TYPE_COLUMNS + _K * plane for plane in range(6))
+(
+    DAMAGE,
+    REACH_SQ,
+    SCAN_SQ,  # how far it looks for targets on attack-move
+    GUARD_SQ,  # how far it looks while it stands idle, and follows the target it has
+    APART,
+    CAN_HIT,
+    TABLE_COLUMNS,
+) = (TYPE_COLUMNS + _K * plane for plane in range(7))
 
 
 def _type_row(unit: UnitType) -> dict[int, float]:
@@ -151,47 +161,26 @@ def _type_row(unit: UnitType) -> dict[int, float]:
         HEAL_SCAN: unit.heal_scan_range,
         IS_BIOLOGICAL: float(BIOLOGICAL in unit.attributes),
         IS_FIGHTER: float(unit.damage > 0),
+        IS_MELEE: float(unit.damage > 0 and unit.range < 1.0),
         PLANE: unit.plane,
     }
-
-
-import json, os  # noqa
-
-TUNE = {
-    "scan": 5.5,
-    "period": 6,
-    "leash": 0.0,
-    "rule": 1,
-    "arrived": 1.0,
-    "slide": 0.3,
-    "chase": 4,
-    "help": 0.0,
-    "r3": 12.0,
-    "keep": 1,
-    "x10": 0,
-    "x11": 0,
-}
-TUNE.update(json.loads(os.environ.get("S2_TUNE", "{}")))
-SCAN = TUNE["scan"]
-T = {k: i for i, k in enumerate(TUNE)}
-T_PERIOD, T_LEASH, T_RULE, T_ARRIVED, T_SLIDE, T_CHASE, T_HELP, T_R3, T_KEEP, T_X10, T_X11 = range(1, 12)
 
 
 @cache
 def table() -> NDArray[np.float64]:
     """(K, TABLE_COLUMNS) stats of each unit type in loops and units per loop, and what it does to each other type."""
     stats = np.zeros((_K, TABLE_COLUMNS))
-    for i, v in enumerate(TUNE.values()):
-        stats[0, i] = v
     for a, unit in UNIT_TYPES.items():
         for column, value in _type_row(unit).items():
             stats[a, column] = value
         # a unit that cannot walk looks no farther than it can hit
-        scan = unit.range if unit.speed_per_second == 0 else max(unit.min_scan_range, unit.range, SCAN)
+        scan = unit.range if unit.speed_per_second == 0 else max(unit.min_scan_range, unit.range)
+        guard = unit.range if unit.speed_per_second == 0 else max(GUARD_SCAN_RANGE, scan)
         for b, other in UNIT_TYPES.items():
             stats[a, DAMAGE + b] = damage_per_hit(unit, other)
             stats[a, REACH_SQ + b] = reach(unit, other) ** 2
             stats[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
+            stats[a, GUARD_SQ + b] = (guard + unit.radius + other.radius) ** 2
             stats[a, APART + b] = contact_distance(unit, other)
             stats[a, CAN_HIT + b] = float(can_hit(unit, other))
     return stats

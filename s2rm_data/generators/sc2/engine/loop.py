@@ -15,18 +15,20 @@ from s2rm_data.generators.sc2.engine.combat import (
     can_be_healed,
     heal,
     in_reach,
-    is_threat,
     patient,
     release,
 )
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.motion import advance
 
-# Assumption: a unit that chases looks for a better target four times a second.
-_SCAN_LOOPS = 4
+# Inferred: units on the move, and without a target, look for one at intervals, each at a phase of its own (recorded
+# stalkers stop 0 to 6 loops after they could have, marines 0 to 4).
+LOOK_LOOPS = 6
+# Assumption: who chases a target with a hand weapon looks for a better one four times a second.
+_CHASE_LOOPS = 4
 _ROUNDING = 1e-9  # ten periods of 19.2 loops are 192 loops
-# Assumption: attack-move ends this near to its point, so that an army does not jostle for one spot.
-_ARRIVED = 1.0
+# Assumption: attack-move ends this near to the unit's own point.
+_ARRIVED = 0.125
 
 
 @inner
@@ -63,7 +65,7 @@ def _face(floats, u, v):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _attack(floats, ints, stats, agents, u, target, words):  # type: ignore[no-untyped-def]
+def _attack(floats, ints, stats, agents, u, target, loop, words):  # type: ignore[no-untyped-def]
     """Attack if the target is in reach and the weapon ready; returns whether to walk toward it instead."""
     if not in_reach(floats, ints, stats, u, target):
         return floats[at.BACKSWING, u] <= 0.0  # rooted by the last attack
@@ -104,43 +106,58 @@ def _treat(floats, ints, stats, u, target, loop):  # type: ignore[no-untyped-def
 
 
 @inner
-def _choose_focus(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-def]
-    """The target: looked at again when the weapon is ready, every few loops while chasing, and at once if it died."""
+def _walks_blindly(ints, stats, u, loop):  # type: ignore[no-untyped-def]
+    """Whether a unit with a ranged weapon walks and does not look in this loop."""
+    melee = stats[ints[at.KIND, u], at.IS_MELEE] > 0.0
+    return not melee and ints[at.MOVED_LOOP, u] >= loop - 1 and ints[at.SCAN_WAIT, u] > 0
+
+
+@inner
+def _choose_focus(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
+    """The target: chosen anew when the weapon is ready, every few loops while walking, and at once if it died."""
     focus = ints[at.FOCUS, u]
     ints[at.SCAN_WAIT, u] -= 1
     if focus >= 0 and floats[at.HEALTH, focus] <= 0.0:
         focus = -1
+    elif _walks_blindly(ints, stats, u, loop):
+        return focus
     elif focus >= 0 and in_reach(floats, ints, stats, u, focus):
         if floats[at.COOLDOWN, u] > _ROUNDING:
             return focus
     elif ints[at.SCAN_WAIT, u] > 0:
         return focus
-    focus = acquire(floats, ints, stats, agents, u, focus, loop)
-    ints[at.FOCUS, u] = focus
-    ints[at.SCAN_WAIT, u] = int(stats[0, at.T_CHASE]) if focus >= 0 else int(stats[0, at.T_PERIOD])
-    return focus
+    ints[at.FOCUS, u] = acquire(floats, ints, stats, agents, u, focus, loop, words, near)
+    chases_hand_to_hand = ints[at.FOCUS, u] >= 0 and stats[ints[at.KIND, u], at.IS_MELEE] > 0.0
+    ints[at.SCAN_WAIT, u] = _CHASE_LOOPS if chases_hand_to_hand else LOOK_LOOPS
+    return ints[at.FOCUS, u]
 
 
 @inner
-def _guard(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
+def _guard(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
     """A unit that picks its own targets; returns whether it walks, and where to."""
     if stats[ints[at.KIND, u], at.HEAL_RATE] > 0.0:
         target = patient(floats, ints, stats, agents, u, loop) if floats[at.ENERGY, u] > 0.0 else -1
         if target >= 0:
             return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
     elif stats[ints[at.KIND, u], at.IS_FIGHTER] > 0.0:
-        target = _choose_focus(floats, ints, stats, agents, u, loop)
+        target = _choose_focus(floats, ints, stats, agents, u, loop, words, near)
         if target >= 0:
-            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+            if ints[at.SCAN_WAIT, u] < LOOK_LOOPS and _walks_blindly(ints, stats, u, loop):
+                return True, floats[at.X, target], floats[at.Y, target]  # it has not looked yet how near it is
+            return (
+                _attack(floats, ints, stats, agents, u, target, loop, words),
+                floats[at.X, target],
+                floats[at.Y, target],
+            )
     goal_x, goal_y = floats[at.GOAL_X, u], floats[at.GOAL_Y, u]
     dx, dy = goal_x - floats[at.X, u], goal_y - floats[at.Y, u]
-    if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= stats[0, at.T_ARRIVED] * stats[0, at.T_ARRIVED]:
+    if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= _ARRIVED * _ARRIVED:
         ints[at.ORDER, u] = ints[at.AFTER, u]
     return ints[at.ORDER, u] == Order.ATTACK_MOVE and floats[at.BACKSWING, u] <= 0.0, goal_x, goal_y
 
 
 @inner
-def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
+def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
     """Act on the order a unit is under; returns whether it walks, and where to."""
     order, target = ints[at.ORDER, u], ints[at.TARGET, u]
     if order == Order.MOVE:
@@ -151,11 +168,15 @@ def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[
         if floats[at.HEALTH, target] <= 0.0:
             ints[at.ORDER, u], ints[at.TARGET, u], ints[at.FOCUS, u] = Order.IDLE, -1, -1
         elif order == Order.ATTACK:
-            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+            return (
+                _attack(floats, ints, stats, agents, u, target, loop, words),
+                floats[at.X, target],
+                floats[at.Y, target],
+            )
         elif can_be_healed(floats, ints, stats, u, target):
             return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
     elif order != Order.IDLE or ints[at.PASSIVE, u] == 0:
-        return _guard(floats, ints, stats, agents, u, loop, words)
+        return _guard(floats, ints, stats, agents, u, loop, words, near)
     return False, 0.0, 0.0
 
 
@@ -200,7 +221,7 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
                 arrive(floats, ints, stats, agents, u)
         walks = False
         if floats[at.HEALTH, u] > 0.0 and not (floats[at.WINDUP, u] > 0.0 and _wind_up(floats, ints, stats, agents, u)):
-            walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words)
+            walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words, near)
             floats[at.WALK_X, u], floats[at.WALK_Y, u] = goal_x, goal_y
         if walks and not advance(floats, ints, stats, agents, land, ways, u, loop, True, words, near):
             near[2 * ints.shape[1] + waiting] = u

@@ -32,6 +32,9 @@ _TURNS = (
 )
 _FORGET_LOOPS = 8  # after so many loops straight on, the side on which it went around is forgotten
 _SLACK = 1e-9
+_DETOURS = 4  # so many rows of units a detour is reckoned around
+_DETOUR_AHEAD = 2.5  # Assumption: who stands farther ahead is not reckoned with
+_LEAST_PROGRESS = 0.3  # Assumption: who slides on by less of its step rather goes around
 _SLIDES = 3  # so many units can a step be pushed out of, one after the other
 # No contact distance and step add up to more: two colossi 1.9375, zergling 0.185 per loop.
 _FARTHEST_SQ = 2.125 * 2.125
@@ -121,17 +124,42 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
 
 
 @inner
-def _bend(floats, ints, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
-    """The side on which to pass v (-1 = a wall): the one chosen before, else away from it, else by chance."""
+def _detour(floats, ints, stats, u, ahead_x, ahead_y, side, loop):  # type: ignore[no-untyped-def]
+    """How far u has to step aside to pass everybody that stands in its way within a few units, on one side."""
+    x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
+    aside, moved, rounds = 0.0, True, 0
+    while moved and rounds < _DETOURS:
+        moved = False
+        rounds += 1
+        for w in range(ints.shape[1]):
+            dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
+            along = dx * ahead_x + dy * ahead_y
+            apart = stats[k, at.APART + ints[at.KIND, w]]
+            if floats[at.HEALTH, w] <= 0.0 or apart == 0.0 or not -apart < along < _DETOUR_AHEAD:
+                continue
+            if w == u or ints[at.MOVED_LOOP, w] >= loop - 1:
+                continue
+            across = (ahead_x * dy - ahead_y * dx) * side  # how far w stands on that side
+            if across - apart < aside < across + apart - _SLACK:
+                aside = across + apart
+                moved = True
+    return aside
+
+
+@inner
+def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words):  # type: ignore[no-untyped-def]
+    """The side on which to pass v (-1 = a wall): the one chosen before, else the shorter way around everybody who is
+    in the way, else by chance.
+    """
     if ints[at.BEND, u] != 0:
         return ints[at.BEND, u]
-    cross = 0.0
     if v >= 0:
-        cross = ahead_x * (floats[at.Y, v] - floats[at.Y, u]) - ahead_y * (floats[at.X, v] - floats[at.X, u])
-    if cross > 0.0:
-        return -1
-    if cross < 0.0:
-        return 1
+        left = _detour(floats, ints, stats, u, ahead_x, ahead_y, 1.0, loop)
+        right = _detour(floats, ints, stats, u, ahead_x, ahead_y, -1.0, loop)
+        if left < right - _SLACK:
+            return 1
+        if right < left - _SLACK:
+            return -1
     # Dead ahead: by chance north or south (if it walks north or south itself, east or west); a battle reflected east to
     # west with the same draws stays reflected.
     side = 1 if two_bits(words) & 1 else -1
@@ -148,7 +176,7 @@ def _go(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped
 def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = floats[at.X, u], floats[at.Y, u], int(stats[ints[at.KIND, u], at.PLANE])
-    side = _bend(floats, ints, u, v, ahead_x, ahead_y, words)
+    side = _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words)
     turns = 5 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
     for _ in range(2):
         for k in range(turns):
@@ -183,7 +211,7 @@ def _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, sto
         new_x, new_y = floats[at.X, v] + dx * scale, floats[at.Y, v] + dy * scale
     dx, dy = new_x - x, new_y - y
     length = np.sqrt(dx * dx + dy * dy)
-    if dx * ahead_x + dy * ahead_y < stats[0, at.T_SLIDE] * step:
+    if dx * ahead_x + dy * ahead_y < _LEAST_PROGRESS * step:
         return False
     if length > step:
         new_x, new_y = x + dx * step / length, y + dy * step / length
@@ -236,6 +264,10 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
         if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
             ints[at.BEND, u] = 0
         _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
-    elif v < 0 or not _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
+    elif (
+        v < 0
+        or ints[at.MOVED_LOOP, v] < loop
+        or not _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop)
+    ):
         _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
     return True
