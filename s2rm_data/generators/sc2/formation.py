@@ -30,8 +30,8 @@ CENTRE = SIZE / 2
 Spot = tuple[float, float]
 Placed = tuple[tuple[int, float, float], ...]  # (unit type, x, y), in order of creation, relative to the map's centre
 
-# Where recordings contradict equal chances: (army, letters of the unit, its number within the squad) -> offsets from the
-# spawn point and their shares; the rule's own spots take the rest. What makes the game choose them is unknown.
+# Where recordings contradict equal chances: (army, letters of the unit, its number within the squad) -> offsets from
+# the spawn point and their shares; the rule's own spots take the rest. What makes the game choose them is unknown.
 _MEASURED: dict[tuple[str, str, int], tuple[tuple[Spot, float], ...]] = {
     ("2s3z", "z", 2): (((-0.5, 1.0), 6 / 64),),
     ("7m2mr1mv", "mr", 0): (((-0.8307, 0.9664), 1.0),),  # 87 of 96, survivors of the last battle were in the way of 9
@@ -114,7 +114,7 @@ def _next_spots(
     """
     apart = np.array([contact_distance(UNIT_TYPES[unit_type], UNIT_TYPES[other]) for other, _, _ in placed])
     taken = np.array([unit[1:] for unit in placed]).reshape(-1, 2)
-    free = (_gaps(spots, taken) >= apart - _SLACK).all(axis=1)
+    free: NDArray[np.bool_] = np.all(_gaps(spots, taken) >= apart - _SLACK, axis=1)
     chosen: dict[Spot, float] = {}
     for share, newest_first in ((0.5, True), (0.5, False)):
         spot = _first_spot(UNIT_TYPES[unit_type].radius, spots, inner, free, taken, apart, newest_first)

@@ -38,7 +38,7 @@ from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.schema import ArraySpec
 from s2rm_data.seeding import sequence_seeds, stream_key
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 BLOCK = 200  # episodes rolled out together; about 15 MB of states for 3s5z
 
 SPLITS = ("train", "val", "test")

@@ -46,8 +46,10 @@ class Engine:
     """Battles of one scenario, one for each seed. A battle that is over stays as it ended.
 
     `mirror` puts the agents under the enemies' rules as well: they pick targets themselves and attack-move to the
-    enemies' spawn point, until ordered otherwise. `jitter` off makes every weapon period exact. `position` (U, 2), map
-    coordinates, replaces the formation, for tests and clients that place units themselves.
+    enemies' spawn point, until ordered otherwise; who arrives hunts what is left. `mirrored_formation` makes armies
+    that are alike start as mirror images, which the game does not. `jitter` off makes every weapon period exact.
+    `head_start` off leaves out the loop that enemies have walked when SMAC first observes. `position` (U, 2), map
+    coordinates, replaces formation and head start, for tests and clients that place units themselves.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Engine:
         mirror: bool = False,
         jitter: bool = True,
         mirrored_formation: bool = False,
+        head_start: bool = True,
         position: ArrayLike | None = None,
     ) -> None:
         self.scenario = scenario
@@ -83,7 +86,14 @@ class Engine:
         self._near = np.empty(3 * self.units, dtype=np.int64)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
-        self.run_loops(HEAD_START_LOOPS if position is None else 0)
+        if position is None and head_start:
+            self._scatter_looks()
+            self.run_loops(HEAD_START_LOOPS)
+
+    def _scatter_looks(self) -> None:
+        """Give every unit its own phase of looking for targets; units that were placed by hand look at once."""
+        phases = np.stack([self._draw(2 + slot) for slot in range(self.units)], axis=1)
+        self.ints[:, at.SCAN_WAIT] = np.floor(phases * LOOK_LOOPS).astype(np.int64) + 1
 
     def _checked(self, position: ArrayLike) -> NDArray[np.float64]:
         centred = np.asarray(position, dtype=np.float64) - CENTRE
@@ -124,8 +134,6 @@ class Engine:
         self.words[:, NEXT_DRAW] = 1
         self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y] = self.floats[:, at.X], self.floats[:, at.Y]
         self.ints[:, at.DONE_LOOP] = self.ints[:, at.WAIT_LOOP] = -1
-        phases = np.stack([self._draw(2 + slot) for slot in range(self.units)], axis=1)
-        self.ints[:, at.SCAN_WAIT] = np.floor(phases * LOOK_LOOPS).astype(np.int64) + 1
         self.ints[:, at.AFTER] = Order.HUNT if mirror else Order.IDLE
         enemies = slice(self.agents, None)
         self.ints[:, at.ORDER, enemies] = self.scenario.order

@@ -65,7 +65,7 @@ def _face(floats, u, v):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _attack(floats, ints, stats, agents, u, target, loop, words):  # type: ignore[no-untyped-def]
+def _attack(floats, ints, stats, agents, u, target, words):  # type: ignore[no-untyped-def]
     """Attack if the target is in reach and the weapon ready; returns whether to walk toward it instead."""
     if not in_reach(floats, ints, stats, u, target):
         return floats[at.BACKSWING, u] <= 0.0  # rooted by the last attack
@@ -145,7 +145,7 @@ def _guard(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[n
             if ints[at.SCAN_WAIT, u] < LOOK_LOOPS and _walks_blindly(ints, stats, u, loop):
                 return True, floats[at.X, target], floats[at.Y, target]  # it has not looked yet how near it is
             return (
-                _attack(floats, ints, stats, agents, u, target, loop, words),
+                _attack(floats, ints, stats, agents, u, target, words),
                 floats[at.X, target],
                 floats[at.Y, target],
             )
@@ -169,7 +169,7 @@ def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: i
             ints[at.ORDER, u], ints[at.TARGET, u], ints[at.FOCUS, u] = Order.IDLE, -1, -1
         elif order == Order.ATTACK:
             return (
-                _attack(floats, ints, stats, agents, u, target, loop, words),
+                _attack(floats, ints, stats, agents, u, target, words),
                 floats[at.X, target],
                 floats[at.Y, target],
             )

@@ -1,9 +1,9 @@
 """Walking: toward a point, around walls and units, never through them.
 
 A unit takes its whole step straight ahead if nothing is in the way. Who stands behind somebody that has yet to walk in
-this loop waits for that, so that a touching block moves as one body. A step that would end inside somebody is pushed
-out of it: the unit slides along. Where that brings it hardly nearer, it tries directions turned by 30 to 150 degrees,
-first on the side away from what blocks it. A step must not bring two units of a plane nearer than contact (or, if they
+this loop waits for that, so that a touching block moves as one body. A step that would end inside somebody who walks
+is pushed out of it: the unit slides along. Around who stands, and where sliding brings it hardly nearer, it tries
+directions turned by 30 to 150 degrees, first on the side of the shorter way around. A step must not bring two units of a plane nearer than contact (or, if they
 overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
 """
 
@@ -256,18 +256,17 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
     if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
         ints[at.WAIT_LOOP, u] = loop
         return False
-    if v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0:
-        if _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
-            v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
+    idle_friend = v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0
+    if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
+        v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v < 0 and can_stand(land, plane, new_x, new_y):
         ints[at.STRAIGHT, u] += 1
         if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
             ints[at.BEND, u] = 0
         _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
-    elif (
-        v < 0
-        or ints[at.MOVED_LOOP, v] < loop
-        or not _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop)
-    ):
-        _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
+        return True
+    walker_ahead = v >= 0 and ints[at.MOVED_LOOP, v] >= loop
+    if walker_ahead and _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
+        return True
+    _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
     return True

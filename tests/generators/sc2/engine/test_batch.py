@@ -11,6 +11,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Order, Outcome
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.engine.arena import Arena
+from s2rm_data.generators.sc2.formation import formation
 from s2rm_data.generators.sc2.scenarios import SMAC, Scenario, parse
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
@@ -33,7 +34,7 @@ def run_mirrored(engine: Engine) -> None:
 
 def test_both_sides_under_the_same_orders_win_equally_often() -> None:
     """The difference of wins is within 3.3 standard deviations of zero: one fair engine in a thousand fails."""
-    engine = Engine(parse("3s5z"), np.arange(4000), mirror=True)
+    engine = Engine(parse("3s5z"), np.arange(4000), mirror=True, mirrored_formation=True)
     run_mirrored(engine)
     wins, losses = (engine.outcome == Outcome.WIN).sum(), (engine.outcome == Outcome.LOSS).sum()
     assert wins + losses > 3900
@@ -41,11 +42,13 @@ def test_both_sides_under_the_same_orders_win_equally_often() -> None:
 
 
 def test_a_battle_reflected_east_to_west_is_the_same_battle_reflected() -> None:
-    straight = Engine(parse("3s5z"), np.arange(50), mirror=True)
-    start = straight.position[0] * (-1, 1) + (32, 0)
-    reflected = Engine(parse("3s5z"), np.arange(50), mirror=True, position=start)
+    start = np.round(formation(parse("3s5z")).position * 64) / 64 + 16  # exact in binary, so that it reflects exactly
+    straight = Engine(parse("3s5z"), np.arange(50), mirror=True, position=start)
+    reflected = Engine(parse("3s5z"), np.arange(50), mirror=True, position=start * (-1, 1) + (32, 0))
     for battle, slot in np.ndindex(50, 16):
-        reflected.order(battle, slot, Order.ATTACK_MOVE, point=(9.0, 16.0) if slot < 8 else (23.0, 16.0))
+        there = (23.0, 16.0) if slot < 8 else (9.0, 16.0)
+        straight.order(battle, slot, Order.ATTACK_MOVE, point=there)
+        reflected.order(battle, slot, Order.ATTACK_MOVE, point=(32.0 - there[0], there[1]))
     run_mirrored(straight)
     run_mirrored(reflected)
     assert (straight.outcome == reflected.outcome).all()
@@ -55,7 +58,7 @@ def test_a_battle_reflected_east_to_west_is_the_same_battle_reflected() -> None:
 
 def army_first(seed: int, *, agents_west: bool) -> Arena:
     """3s5z under mirrored orders, the western army created first: as agents, or as enemies."""
-    plain = Engine(parse("3s5z"), [seed], mirror=True)
+    plain = Engine(parse("3s5z"), [seed], mirror=True, head_start=False)
     arena = Arena(parse("3s5z"), seed)
     for slot in range(16):
         arena.kill(0, slot)
