@@ -113,7 +113,8 @@ def test_agents_stand_in_smacs_order_of_type_then_x_then_y() -> None:
 def offsets(name: str, *, mirrored: bool = False) -> tuple[set[tuple[float, ...]], set[tuple[float, ...]]]:
     (_, start), *_ = formations(parse(name), mirrored=mirrored)
     n = parse(name).agent_count
-    west, east = start.position[:n] + (7, 0), start.position[n:] - (7, 0)
+    shift = np.array([7.0, 0.0])
+    west, east = start.position[:n] + shift, start.position[n:] - shift
     return tuple(
         {(int(kind), *point) for kind, point in zip(kinds, np.round(points, 9).tolist(), strict=True)}
         for kinds, points in ((start.unit_type[:n], west), (start.unit_type[n:], east))
@@ -142,7 +143,7 @@ def test_formations_are_the_recorded_ones(name: str) -> None:
         kind = UNIT_TYPES[squad.unit_type].name
         for spots in FACTS[name][kind]:
             for (dx, dy), share in spots:
-                point = np.array(squad.spawn) + (dx, dy) - 16
+                point = np.array(squad.spawn) + np.array([dx, dy]) - 16
                 chance = sum(
                     weight
                     for weight, start in formations(scenario)

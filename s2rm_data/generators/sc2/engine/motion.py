@@ -3,8 +3,9 @@
 A unit takes its whole step straight ahead if nothing is in the way. Who stands behind somebody that has yet to walk in
 this loop waits for that, so that a touching block moves as one body. A step that would end inside somebody who walks
 is pushed out of it: the unit slides along. Around who stands, and where sliding brings it hardly nearer, it tries
-directions turned by 30 to 150 degrees, first on the side of the shorter way around. A step must not bring two units of a plane nearer than contact (or, if they
-overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot pass.
+directions turned by 30 to 150 degrees, first on the side of the shorter way around. A step must not bring two units of
+a plane nearer than contact (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its
+plane cannot pass.
 """
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots;
