@@ -102,7 +102,8 @@ Script = dict[int, dict[int, Move | Attack]]  # by step and agent
 
 def _script(battle: RecordedBattle) -> Script:
     script: Script = {}
-    for order in (*battle.moves, *battle.attacks):
+    orders: list[Move | Attack] = [*battle.moves, *battle.attacks]
+    for order in orders:
         script.setdefault(order.loop // LOOPS_PER_STEP, {})[order.agent] = order
     return script
 
