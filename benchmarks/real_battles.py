@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.engine import WIN, Engine
+from s2rm_data.generators.sc2.codes import Outcome
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.recordings import load
 from s2rm_data.generators.sc2.replay import compare, play_recorded
@@ -78,7 +79,7 @@ def play_random(name: str, episodes: int) -> tuple[NDArray[np.int64], NDArray[np
         engine.step(actions)
         returns += engine.reward
         step += 1
-    return engine.step_count.copy(), returns, engine.outcome == WIN
+    return engine.step_count.copy(), returns, engine.outcome == Outcome.WIN
 
 
 def print_closed(maps: list[str], episodes: int) -> None:
@@ -171,7 +172,7 @@ def play_network(agent: RecurrentAgent, name: str, episodes: int) -> dict[str, f
         engine.step(agent.act(features.observe(engine.snapshot(), available), available))
     dead = engine.snapshot().health <= 0
     return {
-        "won": float((engine.outcome == WIN).mean()),
+        "won": float((engine.outcome == Outcome.WIN).mean()),
         "length": float(engine.step_count.mean()),
         "agents dead": float(dead[:, : engine.agents].sum(axis=1).mean()),
         "enemies dead": float(dead[:, engine.agents :].sum(axis=1).mean()),

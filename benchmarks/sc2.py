@@ -27,11 +27,12 @@ import zstandard
 from s2rm_data.generate import generate
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2 import team as team_module
+from s2rm_data.generators.sc2.codes import Outcome
 from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.rollout import OUTCOMES, Record, rollout
+from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.generators.sc2.source import play as roll_out
 from s2rm_data.seeding import sequence_seeds
@@ -113,7 +114,7 @@ def print_policies(episodes: int) -> None:
         for name in names:
             config = Sc2Config(scenario=name, policy=policy, steps=scenarios.parse(name).limit_steps)
             record = roll_out(config, sequence_seeds(0, "benchmark", 0, episodes))
-            won = float((record["outcome"] == OUTCOMES.index("win")).mean())
+            won = float((record["outcome"] == Outcome.WIN).mean())
             error = (won * (1 - won) / episodes) ** 0.5
             cells.append(f"{100 * won:.0f} ± {100 * error:.0f} %, {record['length'].mean():.1f}")
         print(f"| {policy} | " + " | ".join(cells) + " |")

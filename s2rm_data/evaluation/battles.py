@@ -19,7 +19,7 @@ from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Encoded, Piece, pieces
 from s2rm_data.metrics import BinaryCounts, ClassCounts, PolarCounts
 from s2rm_data.models import Batch, PolarTargets
-from s2rm_data.models.batch import HECS, UNIT_CLASSES, UNIT_TYPES
+from s2rm_data.models.batch import HECS, UNIT_CLASSES, UNIT_TYPE_COUNT
 from s2rm_data.progress import Progress
 from s2rm_data.store import Group
 
@@ -102,8 +102,8 @@ def _last_supplied(batch: Batch) -> Image:
 
     views = batch.views
     types = torch.arange(1, UNIT_CLASSES, device=views.device, dtype=views.dtype)
-    unit_type = torch.einsum("...cij,c->...ij", views[..., 1 : 1 + UNIT_TYPES, :, :], types).to(torch.uint8)
-    hecs = [held(views[..., 1 + UNIT_TYPES + channel, :, :]) for channel in range(HECS)]
+    unit_type = torch.einsum("...cij,c->...ij", views[..., 1 : 1 + UNIT_TYPE_COUNT, :, :], types).to(torch.uint8)
+    hecs = [held(views[..., 1 + UNIT_TYPE_COUNT + channel, :, :]) for channel in range(HECS)]
     return held(views[..., 0, :, :]), held(unit_type), torch.stack(hecs, -3)
 
 

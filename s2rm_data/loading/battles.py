@@ -27,7 +27,7 @@ from s2rm_data.generators.sc2.source import terrain_height
 from s2rm_data.loading.balls import window_steps
 from s2rm_data.loading.polar import assemble
 from s2rm_data.loading.requests import Request, check_fraction
-from s2rm_data.models.batch import UNIT_TYPES, Batch, PolarTargets, polar_views
+from s2rm_data.models.batch import UNIT_TYPE_COUNT, Batch, PolarTargets, polar_views
 from s2rm_data.store import Group
 
 STATES = (
@@ -67,9 +67,9 @@ class BattleGroup:
         self.unit_type = group["unit_type"][which]
         self.length = group["length"][which].astype(np.int64)
         self.records, self.agents = self.states["action"].shape[1:]
-        if self.unit_type.max() > UNIT_TYPES:
+        if self.unit_type.max() > UNIT_TYPE_COUNT:
             raise UsageError(
-                f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_TYPES}"
+                f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_TYPE_COUNT}"
             )
 
     def window(self, episode: NDArray[np.int64], start: NDArray[np.int64], steps: int) -> dict[str, NDArray[Any]]:

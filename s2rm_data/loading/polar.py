@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from s2rm_data.compiled import compiled
-from s2rm_data.models.batch import HECS, OBSERVATION_CHANNELS, POLAR_CHANNELS, UNIT_TYPES
+from s2rm_data.models.batch import HECS, OBSERVATION_CHANNELS, POLAR_CHANNELS, UNIT_TYPE_COUNT
 
-_FIRST_HECS = 1 + UNIT_TYPES
+_FIRST_HECS = 1 + UNIT_TYPE_COUNT
 _HEIGHT = _FIRST_HECS + HECS
 
 

@@ -23,12 +23,12 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-UNIT_TYPES = 9  # appendix 'Standardized State Space': nine one-hot unit-type channels
-UNIT_CLASSES = 1 + UNIT_TYPES  # class 0: nothing there
+UNIT_TYPE_COUNT = 9  # appendix 'Standardized State Space': nine one-hot unit-type channels
+UNIT_CLASSES = 1 + UNIT_TYPE_COUNT  # class 0: nothing there
 HECS = 4  # health, energy, cooldown, shields
 # The categories of an action image, in channel order: `unknown` for unfriendly units, `no-op` where nobody lives.
 ACTIONS = ("no-op", "unknown", "stop", "north", "south", "east", "west", "attack", "heal")
-OBSERVATION_CHANNELS = 1 + UNIT_TYPES + HECS + 1  # friendly, unit type, HECS, terrain height
+OBSERVATION_CHANNELS = 1 + UNIT_TYPE_COUNT + HECS + 1  # friendly, unit type, HECS, terrain height
 POLAR_CHANNELS = OBSERVATION_CHANNELS + len(ACTIONS)
 
 

@@ -28,12 +28,11 @@ from s2rm_data.generators.sc2.backends.catalogue import (
     TYPE_OF_STANDARD,
     custom_ids,
 )
-from s2rm_data.generators.sc2.engine import IDLE
+from s2rm_data.generators.sc2.codes import ORDERS, Order
 from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE, terrain
-from s2rm_data.generators.sc2.rollout import ORDERS
-from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
 from s2rm_data.philox import philox
 
 BATTLE_SUFFIX = "_battle"
@@ -150,7 +149,7 @@ class Game:
             slot = self.slot(tag)
             if slot is None or not self.queues[tag]:
                 del self.queues[tag]
-            elif orders.kind[0, slot] == IDLE:
+            elif orders.kind[0, slot] == Order.IDLE:
                 self.obey(slot, self.queues[tag].popleft())
 
     def obey(self, slot: int, command: Command) -> None:
@@ -196,7 +195,7 @@ class Game:
         """The point itself if the unit can stand there, else the nearest spot where it can."""
         unit, kinds = UNIT_TYPES[number], self.arena.unit_type[self.alive]
         others = [UNIT_TYPES[int(kind)] for kind in kinds]
-        apart = np.array([unit.separation_radius + o.separation_radius if o.plane == unit.plane else 0 for o in others])
+        apart = np.array([contact_distance(unit, other) for other in others])
         places = self.arena.centred[self.alive] + CENTRE
         for spots in np.array_split(np.array(point) + _spiral(), _RINGS):
             inside = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.generators.sc2.backends.catalogue import ATTACK, HEAL, MOVE, PLAYER, SMART, STOP, SYNONYMS
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, IDLE
-from s2rm_data.generators.sc2.engine import MOVE as MOVE_TO
+from s2rm_data.generators.sc2.backends.catalogue import PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.codes import Ability, Order
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import UNIT_TYPES, can_hit
@@ -29,18 +28,18 @@ MOST_QUEUED = 32
 _WHOLE = 2.0**-17
 
 
-def abilities_of(number: int) -> list[int]:
+def abilities_of(number: int) -> list[Ability]:
     """What a unit type can be ordered to do."""
     unit = UNIT_TYPES[number]
-    moves = [MOVE, SMART] if unit.speed_per_second else []
-    aims = [HEAL] if unit.is_healer else [ATTACK]
-    return [STOP, *moves, *aims] + ([ATTACK] if unit.is_healer else [])
+    moves = [Ability.MOVE, Ability.SMART] if unit.speed_per_second else []
+    aims = [Ability.HEAL] if unit.is_healer else [Ability.ATTACK]
+    return [Ability.STOP, *moves, *aims] + ([Ability.ATTACK] if unit.is_healer else [])
 
 
 def give(game: Game, command: Any) -> int:
     """Carry out an ActionRawUnitCommand; the ActionResult of its last unit that could not, else success."""
     ability = SYNONYMS.get(command.ability_id, command.ability_id)
-    if ability not in (MOVE, ATTACK, STOP, HEAL, SMART):
+    if ability not in (Ability.MOVE, Ability.ATTACK, Ability.STOP, Ability.HEAL, Ability.SMART):
         return NOT_SUPPORTED
     result = SUCCESS
     for tag in command.unit_tags:
@@ -56,7 +55,7 @@ def _give_one(game: Game, tag: int, ability: int, command: Any) -> int:
     order = _resolve(game, slot, ability, command)
     if isinstance(order, int):
         return order
-    if command.queue_command and (game.queues.get(tag) or game.arena.orders().kind[0, slot] != IDLE):
+    if command.queue_command and (game.queues.get(tag) or game.arena.orders().kind[0, slot] != Order.IDLE):
         queue = game.queues.setdefault(tag, deque())
         if len(queue) >= MOST_QUEUED:
             return QUEUE_IS_FULL
@@ -69,23 +68,23 @@ def _give_one(game: Game, tag: int, ability: int, command: Any) -> int:
 
 def _resolve(game: Game, slot: int, ability: int, command: Any) -> Command | int:
     """The engine's order for a unit, or why there is none."""
-    if ability == STOP:
-        return Command(kind=IDLE)
+    if ability == Ability.STOP:
+        return Command(kind=Order.IDLE)
     if command.HasField("target_unit_tag"):
         return _aim(game, slot, ability, command.target_unit_tag)
     if not command.HasField("target_world_space_pos"):
         return MUST_TARGET_UNIT
-    if ability == HEAL:
+    if ability == Ability.HEAL:
         return MUST_TARGET_UNIT
     asked = (command.target_world_space_pos.x, command.target_world_space_pos.y)
     if not all(np.isfinite(coordinate) for coordinate in asked):
         return CANT_USE_THERE
     moves = UNIT_TYPES[int(game.arena.unit_type[slot])].speed_per_second > 0
-    if ability == ATTACK:
+    if ability == Ability.ATTACK:
         goal = (asked[0] - CENTRE, asked[1] - CENTRE)
-        return Command(kind=ATTACK_MOVE, goal=goal) if moves else Command(kind=IDLE)
+        return Command(kind=Order.ATTACK_MOVE, goal=goal) if moves else Command(kind=Order.IDLE)
     goal = (_meant(game, slot, 0, asked[0]), _meant(game, slot, 1, asked[1]))
-    return Command(kind=MOVE_TO, goal=goal) if moves else UNIT_CANT_MOVE
+    return Command(kind=Order.MOVE, goal=goal) if moves else UNIT_CANT_MOVE
 
 
 def _meant(game: Game, slot: int, axis: int, asked: float) -> float:
@@ -105,20 +104,20 @@ def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
         return CANT_TARGET_DEAD
     unit, other = (UNIT_TYPES[int(game.arena.unit_type[who])] for who in (slot, target))
     friendly = game.owner(slot) == game.owner(target)
-    if ability == SMART:
-        ability = (HEAL if unit.is_healer else MOVE) if friendly else ATTACK
-    if ability == MOVE:
+    if ability == Ability.SMART:
+        ability = (Ability.HEAL if unit.is_healer else Ability.MOVE) if friendly else Ability.ATTACK
+    if ability == Ability.MOVE:
         x, y = game.arena.centred[target]
-        return Command(kind=MOVE_TO, goal=(float(x), float(y)))  # to where it stands: the engine knows no following
-    if ability == HEAL:
+        return Command(kind=Order.MOVE, goal=(float(x), float(y)))  # to where it stands: the engine knows no following
+    if ability == Ability.HEAL:
         if not unit.is_healer:
             return NOT_SUPPORTED
         if not friendly:
             return MUST_TARGET_FRIENDLY
         # As in the embedded engine, one may aim at any friend; only the hurt and biological are healed.
-        return Command(kind=HEAL_UNIT, target=tag)
+        return Command(kind=Order.HEAL, target=tag)
     if friendly:
         return CANT_TARGET_FRIENDLY
     if not can_hit(unit, other):
         return CANT_TARGET_AIR if unit.damage else CANT_TARGET_THAT
-    return Command(kind=ATTACK_UNIT, target=tag)
+    return Command(kind=Order.ATTACK, target=tag)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from s2rm_data.generators.sc2.backends.catalogue import ATTACK, HEAL, MOVE, PLAYER, STOP
+from s2rm_data.generators.sc2.backends.catalogue import PLAYER
 from s2rm_data.generators.sc2.backends.packages import require_protocol
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, HUNT, IDLE
-from s2rm_data.generators.sc2.engine import MOVE as GO
+from s2rm_data.generators.sc2.codes import Ability, Order
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
@@ -20,13 +19,13 @@ from s2rm_data.server.game import Game
 
 _FLYING_HEIGHT = 3.75  # Assumption: how far above the ground a medivac is drawn; nothing else depends on it
 _SELF, _ENEMY, _VISIBLE, _NOT_CLOAKED = 1, 4, 1, 3  # raw.proto
-_ABILITY = {
-    GO: MOVE,
-    ATTACK_UNIT: ATTACK,
-    ATTACK_MOVE: ATTACK,
-    HUNT: ATTACK,
-    HEAL_UNIT: HEAL,
-    IDLE: STOP,
+_ABILITY: dict[int, Ability] = {
+    Order.MOVE: Ability.MOVE,
+    Order.ATTACK: Ability.ATTACK,
+    Order.ATTACK_MOVE: Ability.ATTACK,
+    Order.HUNT: Ability.ATTACK,
+    Order.HEAL: Ability.HEAL,
+    Order.IDLE: Ability.STOP,
 }  # of an order
 _ALL_VISIBLE, _NO_CREEP = bytes([2]) * SIZE * SIZE, bytes(SIZE * SIZE // 8)
 
@@ -108,13 +107,13 @@ class Observer:
 
     def _write_order(self, unit: Any, kind: int, target: int, point: list[float]) -> None:
         engaged = self._game.tag_of[target] if target >= 0 else 0
-        if kind in (IDLE, ATTACK_UNIT, ATTACK_MOVE, HUNT) and engaged:
+        if kind in (Order.IDLE, Order.ATTACK, Order.ATTACK_MOVE, Order.HUNT) and engaged:
             unit.engaged_target_tag = engaged
-        if kind == IDLE:
+        if kind == Order.IDLE:
             return
         order = unit.orders.add()
         order.ability_id = _ABILITY[kind]
-        if kind in (ATTACK_UNIT, HEAL_UNIT) or (kind == HUNT and engaged):
+        if kind in (Order.ATTACK, Order.HEAL) or (kind == Order.HUNT and engaged):
             order.target_unit_tag = engaged
         else:
             order.target_world_space_pos.x, order.target_world_space_pos.y = point

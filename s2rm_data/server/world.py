@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from s2rm_data.generators.sc2.backends.catalogue import (
-    ATTACK,
-    HEAL,
-    MOVE,
-    SMART,
     STANDARD_ID,
-    STOP,
     api_name,
 )
+from s2rm_data.generators.sc2.codes import Ability
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES, UnitType
@@ -29,11 +25,11 @@ _ATTRIBUTES = {"Light": 1, "Armored": 2, "Biological": 3, "Mechanical": 4, "Mass
 _GROUND_ONLY, _ANY = 1, 3  # data.proto, Weapon.TargetType
 # name, target (data.proto: 1 none, 2 point, 3 unit, 4 point or unit), general id
 _ABILITIES = {
-    SMART: ("Smart", 4, 0),
-    STOP: ("Stop", 1, 3665),
-    MOVE: ("Move", 4, 3794),
-    ATTACK: ("Attack", 4, 3674),
-    HEAL: ("MedivacHeal", 3, 0),
+    Ability.SMART: ("Smart", 4, 0),
+    Ability.STOP: ("Stop", 1, 3665),
+    Ability.MOVE: ("Move", 4, 3794),
+    Ability.ATTACK: ("Attack", 4, 3674),
+    Ability.HEAL: ("MedivacHeal", 3, 0),
     3665: ("Stop", 1, 0),
     3794: ("Move", 4, 0),
     3674: ("Attack", 4, 0),

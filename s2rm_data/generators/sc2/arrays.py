@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES, Action
 from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, CATEGORY_CHANNELS, HECS_CHANNELS, HECS_DIVISORS
-from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES
-from s2rm_data.generators.sc2.snapshot import ATTACK
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.schema import ArraySpec
@@ -21,7 +20,7 @@ def action_count(scenario: str) -> int:
     """A: no-op, stop, four moves, and one for each target; a healer aims at agents, all others at enemies."""
     armies = scenarios.parse(scenario)
     heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in armies.agents)
-    return ATTACK + max(armies.enemy_count, armies.agent_count if heals else 0)
+    return Action.ATTACK + max(armies.enemy_count, armies.agent_count if heals else 0)
 
 
 def array_specs(config: Sc2Config) -> tuple[ArraySpec, ...]:

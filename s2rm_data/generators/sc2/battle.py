@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import engine as kernel
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES
-from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, Snapshot
+from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES, Action
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES, UnitType
 from s2rm_data.seeding import sequence_seeds
 
@@ -83,7 +83,8 @@ class Battle:
     def _checked(self, actions: Sequence[int]) -> list[int]:
         if len(actions) != self.engine.agents:
             raise UsageError(
-                f"{len(actions)} actions came for {self.engine.agents} agents; give one to each, {NO_OP} to the dead"
+                f"{len(actions)} actions came for {self.engine.agents} agents; give one to each, "
+                f"{Action.NO_OP:d} to the dead"
             )
         masks = self.available_actions()
         for agent, action in enumerate(actions):
@@ -99,12 +100,12 @@ class Battle:
         return [int(action) for action in actions]
 
     def _action_name(self, agent: int, action: int) -> str:
-        if 0 <= action < ATTACK:
+        if 0 <= action < Action.ATTACK:
             return f"{_ACTION_NAMES[action]} ({action})"
         heals = self._unit(agent).type.is_healer
         whom, count = ("agent", self.engine.agents) if heals else ("enemy", self.scenario.enemy_count)
-        if ATTACK <= action < ATTACK + count:
-            return f"{'heal' if heals else 'attack'} {whom} {action - ATTACK} ({action})"
+        if Action.ATTACK <= action < Action.ATTACK + count:
+            return f"{'heal' if heals else 'attack'} {whom} {action - Action.ATTACK} ({action})"
         return f"do action {action}, which does not exist,"
 
     def _allowed(self, agent: int, masks: NDArray[np.bool_]) -> str:

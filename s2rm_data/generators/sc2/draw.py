@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NORTH, SOUTH, WEST
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 Episode = Mapping[str, NDArray[Any]]
@@ -25,7 +25,12 @@ _PANEL_GRID = {"wspace": 0.04, "hspace": 0.14, "top": 0.92, "bottom": 0.02, "lef
 
 _FRIEND, _ENEMY = "#2b6cb0", "#c53030"
 _HEALTH, _SHIELD, _CHOSEN = "#2f855a", "#63b3ed", "#d69e2e"
-_STEP = {NORTH: (0, 2), SOUTH: (0, -2), EAST: (2, 0), WEST: (-2, 0)}  # SMAC moves by 2
+_STEP: dict[int, tuple[int, int]] = {
+    Action.NORTH: (0, 2),
+    Action.SOUTH: (0, -2),
+    Action.EAST: (2, 0),
+    Action.WEST: (-2, 0),
+}  # SMAC moves by 2
 _TYPE_COLOURS = (
     "#ffffff", "#4e79a7", "#59a14f", "#9c755f", "#f28e2b", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7",
     "#79706e",
@@ -155,10 +160,10 @@ class _Picture:
         start = episode["unit_position"][step, unit]
         friend = unit < episode["action"].shape[1]
         target = int(episode["unit_target"][step, unit])
-        action = int(episode["action"][step, unit]) if friend else ATTACK
+        action = int(episode["action"][step, unit]) if friend else Action.ATTACK
         if action in _STEP:
             end, style = start + np.array(_STEP[action]), {"lw": 2.2, "alpha": 0.9}
-        elif target >= 0 and action >= ATTACK:
+        elif target >= 0 and action >= Action.ATTACK:
             end, style = episode["unit_position"][step, target], {"lw": 1.0, "alpha": 0.65}
         else:
             return

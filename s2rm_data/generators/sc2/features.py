@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.maps import SIZE
-from s2rm_data.generators.sc2.snapshot import ATTACK, NORTH, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.team import SIGHT
 from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
 
@@ -71,13 +72,13 @@ class Features:
         sight = np.concatenate([np.ones_like(distance)[..., None], sight, np.repeat(body[:, None], N, axis=1)], axis=-1)
         sight[~seen] = 0.0
         enemies = sight[:, :, N:]
-        enemies[..., 0] *= available[:, :, ATTACK : ATTACK + self.enemies]
+        enemies[..., 0] *= available[:, :, Action.ATTACK : Action.ATTACK + self.enemies]
         allies = (
             np.take_along_axis(sight[:, :, :N], self._others[None, :, :, None], axis=2) if N > 1 else sight[:, :, :0]
         )
         own = np.where(alive[:, :N, None], body[:, :N], 0.0)
         parts = (
-            available[:, :, NORTH : NORTH + 4],
+            available[:, :, Action.NORTH : Action.NORTH + 4],
             _flat(enemies, 5, self._enemy_shield),
             _flat(allies, 5, self._ally_shield),
             own if self._ally_shield else np.delete(own, 1, axis=-1),

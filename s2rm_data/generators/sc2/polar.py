@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.directions import directions
-from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, STOP
 from s2rm_data.generators.sc2.units import NUMBER_OF
 
 _MEDIVAC = NUMBER_OF["medivac"]
@@ -109,10 +109,10 @@ def _cell(dx, dy, rho, radial, edges):  # type: ignore[no-untyped-def]
 @compiled()
 def action_category(action, unit_type):  # type: ignore[no-untyped-def]
     """Category of what a living agent does, from its SMAC action."""
-    if action == NO_OP:
+    if action == Action.NO_OP:
         return NOBODY
-    if action < ATTACK:
-        return STOPS + action - STOP  # SMAC and the categories both go stop, north, south, east, west
+    if action < Action.ATTACK:
+        return STOPS + action - Action.STOP  # SMAC and the categories both go stop, north, south, east, west
     return HEALS if unit_type == _MEDIVAC else ATTACKS
 
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.engine import ATTACK_UNIT, HEAL_UNIT, IDLE, MOVE, Engine
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.recordings import DIRECTIONS, NEVER, Attack, Move, RecordedBattle
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
 from s2rm_data.seeding import sequence_seeds
@@ -124,13 +125,13 @@ def _give_orders(
         order, slot = orders.get(agent), int(slots[agent])
         if isinstance(order, Move):
             dx, dy = DIRECTIONS[order.direction]
-            engine.order(row, slot, MOVE, point=(order.position[0] + dx, order.position[1] + dy))
+            engine.order(row, slot, Order.MOVE, point=(order.position[0] + dx, order.position[1] + dy))
         elif isinstance(order, Attack):
-            engine.order(row, slot, ATTACK_UNIT, target=int(slots[order.target]))
+            engine.order(row, slot, Order.ATTACK, target=int(slots[order.target]))
         elif UNIT_TYPES[battle.unit_type[agent]].is_healer:
             _heal_somebody(engine, row, slot)
         else:
-            engine.order(row, slot, IDLE)
+            engine.order(row, slot, Order.IDLE)
 
 
 def _heal_somebody(engine: Engine, row: int, slot: int) -> None:
@@ -144,9 +145,9 @@ def _heal_somebody(engine: Engine, row: int, slot: int) -> None:
         if not unit.is_healer and 0 < share < best_share and np.hypot(dx, dy) <= _HEAL_REACH:
             best, best_share = other, share
     if best >= 0:
-        engine.order(row, slot, HEAL_UNIT, target=best)
+        engine.order(row, slot, Order.HEAL, target=best)
     else:
-        engine.order(row, slot, IDLE)
+        engine.order(row, slot, Order.IDLE)
 
 
 @dataclass(frozen=True, kw_only=True)

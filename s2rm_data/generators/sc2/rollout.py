@@ -15,16 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, IDLE, MOVE
+from s2rm_data.generators.sc2.codes import Action, Order
 from s2rm_data.generators.sc2.scenarios import Scenario
-from s2rm_data.generators.sc2.snapshot import ATTACK, NORTH, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.team import Team
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
-# Names of the engine's numbers. `running`: neither army was dead after the last recorded step; `limit`: nor at SMAC's
-# limit for the map; `draw`: both armies died in the same step.
-OUTCOMES = ("running", "win", "loss", "draw", "limit")
-ORDERS = ("idle", "move", "attack", "heal", "attack_move", "hunt")
 NOBODY = -1
 
 _HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
@@ -33,7 +29,7 @@ Record = dict[str, NDArray[Any]]
 
 
 class Orders(Protocol):
-    """(B, U) index into ORDERS, (B, U) slot each unit aims at or -1, (B, U, 2) map point an attack-move leads to."""
+    """(B, U) codes.Order, (B, U) slot each unit aims at or -1, (B, U, 2) map point an attack-move leads to."""
 
     @property
     def kind(self) -> NDArray[np.int8]: ...
@@ -66,7 +62,7 @@ class Battles(Protocol):
 
     @property
     def outcome(self) -> NDArray[np.int64]:
-        """(B,) index into OUTCOMES."""
+        """(B,) codes.Outcome."""
 
 
 def starts(scenario: Scenario) -> NDArray[np.float64]:
@@ -138,7 +134,7 @@ def record_sight(
     for name, field in _STATS.items():
         record[name][:, step] = getattr(snapshot, field)
     record["unit_order"][:, step], record["unit_target"][:, step] = orders.kind, orders.target
-    record["unit_goal"][:, step] = np.where((orders.kind == ATTACK_MOVE)[..., None], orders.point, 0)
+    record["unit_goal"][:, step] = np.where((orders.kind == Order.ATTACK_MOVE)[..., None], orders.point, 0)
     record["available"][:, step] = available
 
 
@@ -147,10 +143,11 @@ def record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
     action = record["action"].astype(np.int64)
     N = action.shape[2]
     healer = _HEALER[unit_type[:N]]
-    aimed = np.where(healer, HEAL_UNIT, ATTACK_UNIT)
-    record["unit_order"][:, :, :N] = np.where(action >= ATTACK, aimed, np.where(action >= NORTH, MOVE, IDLE))
-    slot = action - ATTACK + np.where(healer, 0, N)
-    record["unit_target"][:, :, :N] = np.where(action >= ATTACK, slot, NOBODY)
+    aimed = np.where(healer, Order.HEAL, Order.ATTACK)
+    walks = np.where(action >= Action.NORTH, Order.MOVE, Order.IDLE)
+    record["unit_order"][:, :, :N] = np.where(action >= Action.ATTACK, aimed, walks)
+    slot = action - Action.ATTACK + np.where(healer, 0, N)
+    record["unit_target"][:, :, :N] = np.where(action >= Action.ATTACK, slot, NOBODY)
     record["unit_goal"][:, :, :N] = 0
 
 

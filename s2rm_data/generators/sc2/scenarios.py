@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.units import NUMBER_OF_LETTERS, UNIT_TYPES
 
 Point = tuple[float, float]
-
-ATTACK_MOVE, HUNT, NO_ORDER = "attack_move", "hunt", "none"
 
 _WEST: Point = (9.0, 16.0)  # team 1's spawn point on the maps with two armies face to face
 _EAST: Point = (23.0, 16.0)
@@ -39,8 +38,8 @@ class Squad:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`order` is what the map's script orders the enemies on spawn: `attack_move` to a point drawn evenly between the
-    two of `order_segment`, `hunt` (attack the agents wherever they are) or `none` (stand and attack what comes into
+    """`order` is what the map's script orders the enemies on spawn: ATTACK_MOVE to a point drawn evenly between the
+    two of `order_segment`, HUNT (attack the agents wherever they are) or IDLE (stand and attack what comes into
     reach).
     """
 
@@ -49,7 +48,7 @@ class Scenario:
     enemies: tuple[Squad, ...]
     limit_steps: int
     terrain: str = "band"
-    order: str = ATTACK_MOVE
+    order: Order = Order.ATTACK_MOVE
     order_segment: tuple[Point, Point] = (_WEST, _WEST)
 
     @property
@@ -135,7 +134,7 @@ _SMAC_MAPS = (
         enemies=_army("1sc", (13.92, 20.0397)),
         limit_steps=300,
         terrain="tower",
-        order=NO_ORDER,
+        order=Order.IDLE,
     ),
     _with_order_to(
         _FAR_CORNER,
@@ -159,7 +158,7 @@ _SMAC_MAPS = (
         enemies=_army("64zg", (16.0, 9.0)),
         limit_steps=400,
         terrain="plateau",
-        order=HUNT,
+        order=Order.HUNT,
     ),
 )
 SMAC: dict[str, Scenario] = {scenario.name: scenario for scenario in _SMAC_MAPS}

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# SMAC's action numbering (smac/env/starcraft2/starcraft2.py). ATTACK + k is enemy k; for a healer it is agent k.
-NO_OP, STOP, NORTH, SOUTH, EAST, WEST, ATTACK = range(7)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:

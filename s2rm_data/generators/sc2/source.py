@@ -22,6 +22,7 @@ from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import maps, scenarios
 from s2rm_data.generators.sc2.arrays import array_specs
+from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES
 from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.polar import (
@@ -31,7 +32,7 @@ from s2rm_data.generators.sc2.polar import (
     HECS_DIVISORS,
     render,
 )
-from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES, Record, rollout
+from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.schema import ArraySpec

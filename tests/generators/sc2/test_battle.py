@@ -5,13 +5,13 @@ import pytest
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.battle import Battle
-from s2rm_data.generators.sc2.snapshot import ATTACK, NO_OP, STOP
+from s2rm_data.generators.sc2.codes import Action
 
 
 def attack_or_stop(battle: Battle) -> list[int]:
     """The last enemy in reach, else stop; nothing for the dead."""
     last = [int(np.flatnonzero(mask)[-1]) for mask in battle.available_actions()]
-    return [action if action == NO_OP or action >= ATTACK else STOP for action in last]
+    return [action if action == Action.NO_OP or action >= Action.ATTACK else Action.STOP for action in last]
 
 
 def test_a_battle_is_played_from_start_to_end() -> None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import polar
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.polar import PolarGrid, render
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NORTH, SOUTH, STOP, WEST
 from s2rm_data.generators.sc2.units import NUMBER_OF
 from s2rm_data.seeding import sequence_seeds
 
@@ -33,7 +33,7 @@ def battle(agents: list[tuple[float, float]], enemies: list[tuple[float, float]]
         "unit_energy": np.full((1, 1, units), 50, np.float32),
         "unit_cooldown": np.full((1, 1, units), 8, np.float32),
         "unit_shield": np.full((1, 1, units), 40, np.float32),
-        "action": np.full((1, 1, len(agents)), STOP, np.int16),
+        "action": np.full((1, 1, len(agents)), Action.STOP, np.int16),
         "length": np.array([1]),
     }
 
@@ -48,7 +48,7 @@ def random_states(seed: int, episodes: int = 2, steps: int = 6, agents: int = 5,
         "unit_position": (rng.random((*shape, 2)) * 16 + 8).astype(np.float32),
         "unit_health": (alive * rng.integers(1, 3000, shape) / 10).astype(np.float32),
         **{f"unit_{name}": value.astype(np.float32) for name, value in stats.items()},
-        "action": rng.integers(1, ATTACK + units - agents, (episodes, steps, agents)).astype(np.int16),
+        "action": rng.integers(1, Action.ATTACK + units - agents, (episodes, steps, agents)).astype(np.int16),
         "length": rng.integers(1, steps + 1, episodes),
     }
 
@@ -209,14 +209,14 @@ def test_stats_are_divided_by_one_number_for_all_types_and_can_be_read_back() ->
 @pytest.mark.parametrize(
     ("action", "agent_type", "category"),
     [
-        (STOP, STALKER, "stop"),
-        (NORTH, STALKER, "north"),
-        (SOUTH, STALKER, "south"),
-        (EAST, STALKER, "east"),
-        (WEST, STALKER, "west"),
-        (ATTACK, STALKER, "attack"),
-        (ATTACK + 3, STALKER, "attack"),
-        (ATTACK + 3, MEDIVAC, "heal"),
+        (Action.STOP, STALKER, "stop"),
+        (Action.NORTH, STALKER, "north"),
+        (Action.SOUTH, STALKER, "south"),
+        (Action.EAST, STALKER, "east"),
+        (Action.WEST, STALKER, "west"),
+        (Action.ATTACK, STALKER, "attack"),
+        (Action.ATTACK + 3, STALKER, "attack"),
+        (Action.ATTACK + 3, MEDIVAC, "heal"),
     ],
 )
 def test_the_action_image_names_what_friends_do_and_nothing_of_enemies(

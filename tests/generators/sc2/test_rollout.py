@@ -7,26 +7,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from s2rm_data.generators.sc2 import engine
+from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES, Action, Order, Outcome
 from s2rm_data.generators.sc2.config import Sc2Config
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, HEAL_UNIT, MOVE, Orders
+from s2rm_data.generators.sc2.engine import Orders
 from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.rollout import ORDERS, OUTCOMES, Battles, Record, rollout
+from s2rm_data.generators.sc2.rollout import Battles, Record, rollout
 from s2rm_data.generators.sc2.scenarios import parse
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.source import play
 from s2rm_data.generators.sc2.units import NUMBER_OF
 from s2rm_data.seeding import sequence_seeds
 
+STEPS = {Action.NORTH: (0, 1), Action.SOUTH: (0, -1), Action.EAST: (1, 0), Action.WEST: (-1, 0)}
 SCRIPTED = ["smac", "smac_restricted", "focus", "kite"]
 
 
-def test_the_names_stand_at_the_engine_s_numbers() -> None:
-    for name, number in zip(OUTCOMES, ("RUNNING", "WIN", "LOSS", "DRAW", "LIMIT"), strict=True):
-        assert OUTCOMES.index(name) == getattr(engine, number)
-    orders = ("IDLE", "MOVE", "ATTACK_UNIT", "HEAL_UNIT", "ATTACK_MOVE", "HUNT")
-    for name, number in zip(ORDERS, orders, strict=True):
-        assert ORDERS.index(name) == getattr(engine, number)
+def test_stores_spell_orders_and_outcomes_as_ever() -> None:
+    assert ORDERS == ("idle", "move", "attack", "heal", "attack_move", "hunt")
+    assert OUTCOMES == ("running", "win", "loss", "draw", "limit")
+    assert [ORDERS.index("hunt"), OUTCOMES.index("limit")] == [Order.HUNT, Outcome.LIMIT]
 
 
 @cache
@@ -54,7 +53,7 @@ def test_everything_after_the_end_and_of_the_dead_is_blank() -> None:
 
 def test_agents_act_exactly_while_they_live() -> None:
     record = played()
-    assert np.array_equal(record["action"] != NO_OP, record["agent_alive"])
+    assert np.array_equal(record["action"] != Action.NO_OP, record["agent_alive"])
     assert record["agent_alive"][:, 0].all()
     assert (np.diff(record["agent_alive"].astype(int), axis=1) <= 0).all()
 
@@ -69,17 +68,17 @@ def test_chosen_actions_are_available_unless_the_policy_is_free_to_attack_from_a
         if POLICIES.load(policy).keeps_to_mask:
             assert not strayed.any()
         else:
-            assert (record["action"][strayed] >= ATTACK).all()
+            assert (record["action"][strayed] >= Action.ATTACK).all()
 
 
 def test_an_action_at_step_t_shows_in_the_state_of_step_t_plus_1() -> None:
     record = played("3s5z", "random", 24)
-    direction = {NORTH: (0, 1), SOUTH: (0, -1), EAST: (1, 0), WEST: (-1, 0)}
+    direction = {Action.NORTH: (0, 1), Action.SOUTH: (0, -1), Action.EAST: (1, 0), Action.WEST: (-1, 0)}
     steps = record["unit_position"][:, 1:3, :8] - record["unit_position"][:, :2, :8]  # nobody fights yet
     for action, (x, y) in direction.items():
         moved = steps[record["action"][:, :2] == action] @ np.array([x, y])
         assert np.median(moved) > 0.9  # zealots walk 1.125 a step, stalkers 1.48, crowds hold some up
-    stopped = steps[record["action"][:, :2] == STOP]
+    stopped = steps[record["action"][:, :2] == Action.STOP]
     assert np.median(np.hypot(*stopped.T)) < 0.3  # others may push them aside
 
 
@@ -89,14 +88,14 @@ def test_orders_and_targets_say_what_the_actions_and_the_enemies_do() -> None:
     order, target, action = record["unit_order"][:, :, :agents], record["action_target"], record["action"]
     alive = record["agent_alive"]
     healer = np.broadcast_to(record["unit_type"][:, None, :agents] == NUMBER_OF["medivac"], action.shape)
-    assert np.array_equal(order == MOVE, (action >= NORTH) & (action <= WEST))
-    assert np.array_equal(order == ATTACK_UNIT, (action >= ATTACK) & ~healer)
-    assert np.array_equal(order == HEAL_UNIT, (action >= ATTACK) & healer)
-    assert (order == HEAL_UNIT).any()
-    assert (target[order == ATTACK_UNIT] >= agents).all() and (target[order == HEAL_UNIT] < agents).all()
-    assert np.array_equal(target >= 0, alive & (action >= ATTACK))
+    assert np.array_equal(order == Order.MOVE, (action >= Action.NORTH) & (action <= Action.WEST))
+    assert np.array_equal(order == Order.ATTACK, (action >= Action.ATTACK) & ~healer)
+    assert np.array_equal(order == Order.HEAL, (action >= Action.ATTACK) & healer)
+    assert (order == Order.HEAL).any()
+    assert (target[order == Order.ATTACK] >= agents).all() and (target[order == Order.HEAL] < agents).all()
+    assert np.array_equal(target >= 0, alive & (action >= Action.ATTACK))
     enemies = record["unit_alive"][:, :, agents:]
-    marching = enemies & (record["unit_order"][:, :, agents:] == ATTACK_MOVE)
+    marching = enemies & (record["unit_order"][:, :, agents:] == Order.ATTACK_MOVE)
     assert np.array_equal(marching[:, :10], enemies[:, :10])  # until they arrive where they were sent
     assert (record["unit_goal"][:, :, agents:][marching] == (9, 16)).all()
     assert (record["unit_target"][:, :, agents:][enemies] >= 0).any()
@@ -104,8 +103,8 @@ def test_orders_and_targets_say_what_the_actions_and_the_enemies_do() -> None:
 
 def test_outcomes_agree_with_who_dealt_the_last_blow() -> None:
     record = played("3s5z", "mixed", 60)
-    won = record["outcome"] == OUTCOMES.index("win")
-    lost = record["outcome"] == OUTCOMES.index("loss")
+    won = record["outcome"] == Outcome.WIN
+    lost = record["outcome"] == Outcome.LOSS
     assert won.any() and lost.any()
     total = record["reward"].sum(axis=1)
     assert np.allclose(total[won], 20, atol=2)  # SMAC's maximum, but for shields that grew back
@@ -150,26 +149,31 @@ class ToyBattles:
 
     def available(self) -> NDArray[np.bool_]:
         alive = self.health > 0
-        mask = np.zeros((len(alive), 5, ATTACK + 5), np.bool_)
-        mask[..., NO_OP] = ~alive[:, :5]
-        mask[..., STOP:ATTACK] = alive[:, :5, None]
+        mask = np.zeros((len(alive), 5, Action.ATTACK + 5), np.bool_)
+        mask[..., Action.NO_OP] = ~alive[:, :5]
+        mask[..., Action.STOP : Action.ATTACK] = alive[:, :5, None]
         gap = self.position[:, :5, None] - self.position[:, None, 5:]
-        mask[..., ATTACK:] = ((gap**2).sum(axis=-1) <= 36) & alive[:, :5, None] & alive[:, None, 5:]
+        mask[..., Action.ATTACK :] = ((gap**2).sum(axis=-1) <= 36) & alive[:, :5, None] & alive[:, None, 5:]
         return mask
 
     def orders(self) -> Orders:
-        kind = np.full(self.health.shape, ATTACK_MOVE, np.int8)
+        kind = np.full(self.health.shape, Order.ATTACK_MOVE, np.int8)
         return Orders(kind=kind, target=np.zeros_like(kind, np.int16), point=np.full((*kind.shape, 2), 9, np.float32))
 
     def step(self, actions: NDArray[np.int16]) -> None:
-        for battle, agent in zip(*np.nonzero(~self.done[:, None] & (actions > STOP)), strict=True):
+        for battle, agent in zip(*np.nonzero(~self.done[:, None] & (actions > Action.STOP)), strict=True):
             action = int(actions[battle, agent])
-            if action >= ATTACK:
-                target = 5 + action - ATTACK
+            if action >= Action.ATTACK:
+                target = 5 + action - Action.ATTACK
                 self.health[battle, target] = max(0, self.health[battle, target] - 16)
                 self.health[battle, agent] = max(0, self.health[battle, agent] - 4)
             else:
-                self.position[battle, agent] += {NORTH: (0, 1), SOUTH: (0, -1), EAST: (1, 0), WEST: (-1, 0)}[action]
+                self.position[battle, agent] += {
+                    Action.NORTH: (0, 1),
+                    Action.SOUTH: (0, -1),
+                    Action.EAST: (1, 0),
+                    Action.WEST: (-1, 0),
+                }[action]
         self.position[:, 5:, 0] -= 0.25
         self.reward = self.health[:, :5].sum(axis=1) / 64
 
@@ -179,7 +183,7 @@ class ToyBattles:
 
     @property
     def outcome(self) -> NDArray[np.int64]:
-        return np.where((self.health[:, 5:] == 0).all(axis=1), OUTCOMES.index("win"), 0)
+        return np.where((self.health[:, 5:] == 0).all(axis=1), Outcome.WIN, 0)
 
 
 TOY_LENGTHS = [14, 14, 14, 15, 14, 40, 40, 40, 14, 14]

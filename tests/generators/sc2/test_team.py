@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, STOP, WEST, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.team import SIGHT, Team, members_of
 from s2rm_data.generators.sc2.units import NUMBER_OF, UNIT_TYPES
 
@@ -41,17 +42,17 @@ def mask(view: Snapshot) -> NDArray[np.bool_]:
     """SMAC's mask on open ground: stop, four moves, enemies (for healers: friends) within 6."""
     B, U = view.health.shape
     N = view.agents
-    available = np.zeros((B, N, ATTACK + max(N, U - N)), np.bool_)
+    available = np.zeros((B, N, Action.ATTACK + max(N, U - N)), np.bool_)
     for b, a in np.ndindex(B, N):
         if view.health[b, a] <= 0:
-            available[b, a, NO_OP] = True
+            available[b, a, Action.NO_OP] = True
             continue
-        available[b, a, STOP:ATTACK] = True
+        available[b, a, Action.STOP : Action.ATTACK] = True
         healer = view.unit_type[a] == MEDIVAC
         for index, unit in enumerate(range(N) if healer else range(N, U)):
             near = np.hypot(*(view.position[b, unit] - view.position[b, a])) <= 6
             friend_is_healer = healer and view.unit_type[unit] == MEDIVAC
-            available[b, a, ATTACK + index] = near and view.health[b, unit] > 0 and not friend_is_healer
+            available[b, a, Action.ATTACK + index] = near and view.health[b, unit] > 0 and not friend_is_healer
     return available
 
 
@@ -89,8 +90,8 @@ def test_actions_keep_to_the_mask_or_aim_at_an_enemy_in_sight(policy: str, epsil
         available = mask(view)
         for agent, action in enumerate(ask(policy, view, seed=seed, epsilon=epsilon)):
             allowed = available[0, agent, action]
-            if not allowed and not POLICIES.load(policy).keeps_to_mask and action >= ATTACK:
-                target = view.agents + action - ATTACK
+            if not allowed and not POLICIES.load(policy).keeps_to_mask and action >= Action.ATTACK:
+                target = view.agents + action - Action.ATTACK
                 gap = view.position[0, target] - view.position[0, agent]
                 allowed = view.health[0, target] > 0 and np.hypot(*gap) < SIGHT
             assert allowed, (seed, agent, action)
@@ -123,7 +124,7 @@ def test_what_an_agent_cannot_see_does_not_change_its_action(policy: str) -> Non
 def test_the_dead_and_the_finished_do_nothing(policy: str) -> None:
     view = scattered(5)
     view.health[0, 2] = 0
-    assert ask(policy, view)[2] == NO_OP
+    assert ask(policy, view)[2] == Action.NO_OP
     team = Team(policy, epsilon=0.0, seeds=np.uint64([1]), agents=view.agents, starts=STARTS)
     assert not team.act(view, mask(view), step=0, running=np.zeros(1, np.bool_)).any()
 
@@ -149,20 +150,20 @@ def test_an_action_depends_on_seed_step_and_agent_but_not_on_the_batch(policy: s
 def test_random_takes_every_available_action_equally_often() -> None:
     view = snapshot([(STALKER, 16, 16)], [(ZEALOT, 18, 16), (ZEALOT, 28, 16)])
     counts = np.bincount([ask("random", view, step=step)[0] for step in range(3000)], minlength=8)
-    assert counts[[NO_OP, ATTACK + 1]].sum() == 0  # the second enemy is out of reach
+    assert counts[[Action.NO_OP, Action.ATTACK + 1]].sum() == 0  # the second enemy is out of reach
     assert abs(counts[1:7] - 500).max() < 5 * np.sqrt(3000 * (1 / 6) * (5 / 6))
 
 
 def test_epsilon_is_the_share_of_random_actions() -> None:
     view = snapshot([(STALKER, 16, 16)], [(ZEALOT, 18, 16)])
-    strayed = sum(ask("focus", view, step=step, epsilon=0.3)[0] != ATTACK for step in range(2000)) / 2000
+    strayed = sum(ask("focus", view, step=step, epsilon=0.3)[0] != Action.ATTACK for step in range(2000)) / 2000
     expected = 0.3 * 5 / 6
     assert abs(strayed - expected) < 5 * np.sqrt(expected * (1 - expected) / 2000)
 
 
 def test_smac_sticks_to_its_enemy_until_it_dies_and_free_form_attacks_at_any_distance_in_sight() -> None:
     view = snapshot([(STALKER, 10, 16)], [(ZEALOT, 18, 16), (ZEALOT, 18.5, 17)])
-    for policy, first in (("smac", ATTACK), ("smac_restricted", EAST)):
+    for policy, first in (("smac", Action.ATTACK), ("smac_restricted", Action.EAST)):
         team = Team(policy, epsilon=0.0, seeds=np.uint64([1]), agents=1, starts=STARTS)
         running = np.ones(1, np.bool_)
         chosen = [team.act(view, mask(view), step=0, running=running)[0, 0]]
@@ -170,20 +171,21 @@ def test_smac_sticks_to_its_enemy_until_it_dies_and_free_form_attacks_at_any_dis
         chosen.append(team.act(swapped, mask(swapped), step=1, running=running)[0, 0])
         swapped.health[0, 1] = 0
         chosen.append(team.act(swapped, mask(swapped), step=2, running=running)[0, 0])
-        assert chosen == [first, ATTACK, ATTACK + 1]
+        assert chosen == [first, Action.ATTACK, Action.ATTACK + 1]
 
 
 def test_focus_attacks_the_weakest_in_reach_not_the_nearest() -> None:
     view = snapshot([(STALKER, 10, 16)], [(ZEALOT, 12, 16), (ZEALOT, 15, 16), (ZEALOT, 17, 16)])
     view.health[0, 2:] = [30, 5]
-    assert ask("focus", view) == [ATTACK + 1]  # the third is weaker still, but out of reach
+    assert ask("focus", view) == [Action.ATTACK + 1]  # the third is weaker still, but out of reach
     view = snapshot([(ZEALOT, 10, 16)], [(ZEALOT, 11, 16), (ZEALOT, 14, 16)])
     view.health[0, 2] = 5
-    assert ask("focus", view) == [ATTACK]  # a zealot reaches the first only
+    assert ask("focus", view) == [Action.ATTACK]  # a zealot reaches the first only
 
 
 @pytest.mark.parametrize(
-    ("kind", "cooldown", "action"), [(STALKER, 20, WEST), (STALKER, 3, ATTACK), (ZEALOT, 20, ATTACK)]
+    ("kind", "cooldown", "action"),
+    [(STALKER, 20, Action.WEST), (STALKER, 3, Action.ATTACK), (ZEALOT, 20, Action.ATTACK)],
 )
 def test_kite_steps_back_only_with_a_ranged_weapon_that_cools(kind: int, cooldown: float, action: int) -> None:
     view = snapshot([(kind, 10, 16)], [(ZEALOT, 13, 16.5)])
@@ -195,8 +197,8 @@ def test_marauders_leave_medivacs_alone_and_medivacs_heal_the_nearest_hurt_frien
     view = snapshot([(MARAUDER, 10, 16), (MARINE, 11, 17), (MEDIVAC, 9, 16)], [(MEDIVAC, 12, 16), (ZEALOT, 14, 16)])
     view.health[0, 1] -= 20
     for policy in ("smac", "smac_restricted", "focus", "kite"):
-        assert ask(policy, view)[0] == ATTACK + 1
-        assert ask(policy, view)[2] == ATTACK + 1
+        assert ask(policy, view)[0] == Action.ATTACK + 1
+        assert ask(policy, view)[2] == Action.ATTACK + 1
 
 
 @pytest.mark.parametrize("policy", ["smac", "smac_restricted", "focus", "kite"])
@@ -206,15 +208,15 @@ def test_agents_who_see_no_enemy_search_the_enemy_start_then_turn_back(policy: s
     for step, x in enumerate([9.0, 15.0, 21.5, 19.0, 10.0, 12.0]):
         view = snapshot([(STALKER, x, 16)], [(ZEALOT, 16, 31)])
         moves.append(team.act(view, mask(view), step=step, running=np.ones(1, np.bool_))[0, 0])
-    assert moves == [EAST, EAST, WEST, WEST, EAST, EAST]
+    assert moves == [Action.EAST, Action.EAST, Action.WEST, Action.WEST, Action.EAST, Action.EAST]
 
 
 def test_a_blocked_way_is_walked_along_the_other_axis() -> None:
     view = snapshot([(ZEALOT, 9, 16)], [(ZEALOT, 16, 18)])
     available = mask(view)
-    available[0, 0, EAST] = False
+    available[0, 0, Action.EAST] = False
     team = Team("smac_restricted", epsilon=0.0, seeds=np.uint64([1]), agents=1, starts=STARTS)
-    assert team.act(view, available, step=0, running=np.ones(1, np.bool_)).tolist() == [[NORTH]]
+    assert team.act(view, available, step=0, running=np.ones(1, np.bool_)).tolist() == [[Action.NORTH]]
 
 
 def test_mixed_draws_every_member_about_equally_often_from_the_seed() -> None:

@@ -16,17 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.backends.catalogue import (
-    ATTACK,
     COMPUTER,
     CONTROL_ENEMY,
-    HEAL,
-    MOVE,
     OPPONENT,
     PARTICIPANT,
     PLAYER,
     SEED_NAME,
     STANDARD_ID,
-    STOP,
     TYPE_OF_STANDARD,
     types_by_id,
 )
@@ -42,22 +38,21 @@ from s2rm_data.generators.sc2.backends.field import (
 )
 from s2rm_data.generators.sc2.backends.packages import require_protocol
 from s2rm_data.generators.sc2.backends.process import GameFault, GameProcess, faults
-from s2rm_data.generators.sc2.engine import RUNNING, WIN, Orders
+from s2rm_data.generators.sc2.codes import Ability, Action, Outcome
+from s2rm_data.generators.sc2.engine import Orders
 from s2rm_data.generators.sc2.engine.step import KILL_REWARD, MOVE_AMOUNT, REWARD_SCALE, WIN_REWARD
 from s2rm_data.generators.sc2.formation import CENTRE, formation
 from s2rm_data.generators.sc2.scenarios import Scenario
-from s2rm_data.generators.sc2.snapshot import ATTACK as AIM
-from s2rm_data.generators.sc2.snapshot import EAST, NORTH, SOUTH, WEST, Snapshot
-from s2rm_data.generators.sc2.snapshot import STOP as STAND
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, SMAC_RANK, UNIT_TYPES
 
 _VERY_HARD = 7  # SMAC's difficulty of the opponent, which has nothing to decide
 _MOST_WAITING_LOOPS = 64
-_STEP_OF = {
-    NORTH: (0.0, MOVE_AMOUNT),
-    SOUTH: (0.0, -MOVE_AMOUNT),
-    EAST: (MOVE_AMOUNT, 0.0),
-    WEST: (-MOVE_AMOUNT, 0.0),
+_STEP_OF: dict[int, tuple[float, float]] = {
+    Action.NORTH: (0.0, MOVE_AMOUNT),
+    Action.SOUTH: (0.0, -MOVE_AMOUNT),
+    Action.EAST: (MOVE_AMOUNT, 0.0),
+    Action.WEST: (-MOVE_AMOUNT, 0.0),
 }
 
 
@@ -90,7 +85,8 @@ class GameBattle:
             self._look()
         self._max_reward = self._possible_reward()
         self.reward = np.zeros(1)
-        self._outcome, self._steps = RUNNING, 0
+        self._outcome: int = Outcome.RUNNING
+        self._steps = 0
 
     def _request(self, host: Scenario, seed: int) -> Any:
         path = f"SMAC_Maps/{host.name}.SC2Map"
@@ -190,7 +186,7 @@ class GameBattle:
         self._debug(game_state=CONTROL_ENEMY)
         request = self._api.RequestAction()
         command = request.actions.add().action_raw.unit_command
-        command.ability_id = ATTACK
+        command.ability_id = Ability.ATTACK
         command.unit_tags.extend(tags)
         command.target_world_space_pos.x, command.target_world_space_pos.y = self._goal
         self._controller.actions(request)
@@ -216,14 +212,14 @@ class GameBattle:
 
     @property
     def done(self) -> NDArray[np.bool_]:
-        return np.array([self._outcome != RUNNING])
+        return np.array([self._outcome != Outcome.RUNNING])
 
     @property
     def outcome(self) -> NDArray[np.int64]:
         return np.array([self._outcome])
 
     def step(self, actions: ArrayLike) -> None:
-        if self._outcome != RUNNING:
+        if self._outcome != Outcome.RUNNING:
             self.reward = np.zeros(1)
             return
         before = self._snapshot
@@ -237,23 +233,23 @@ class GameBattle:
     def _orders_for(self, actions: NDArray[Any]) -> Any:
         request = self._api.RequestAction()
         for agent, action in enumerate(actions.tolist()):
-            if action >= STAND and self._snapshot.health[0, agent] > 0:
+            if action >= Action.STOP and self._snapshot.health[0, agent] > 0:
                 self._order(request.actions.add().action_raw.unit_command, agent, action)
         return request
 
     def _order(self, command: Any, agent: int, action: int) -> None:
         command.unit_tags.append(self._slots.tags[agent])
-        if action == STAND:
-            command.ability_id = STOP
-        elif action < AIM:
-            command.ability_id = MOVE
+        if action == Action.STOP:
+            command.ability_id = Ability.STOP
+        elif action < Action.ATTACK:
+            command.ability_id = Ability.MOVE
             dx, dy = _STEP_OF[action]
             x, y = self._snapshot.position[0, agent].tolist()
             command.target_world_space_pos.x, command.target_world_space_pos.y = x + dx, y + dy
         else:
             heals = UNIT_TYPES[int(self._slots.unit_type[agent])].is_healer
-            command.ability_id = HEAL if heals else ATTACK
-            command.target_unit_tag = self._slots.tags[action - AIM + (0 if heals else self._slots.agents)]
+            command.ability_id = Ability.HEAL if heals else Ability.ATTACK
+            command.target_unit_tag = self._slots.tags[action - Action.ATTACK + (0 if heals else self._slots.agents)]
 
     def _judge(self, before: Snapshot) -> None:
         """SMAC's reward and outcome of the step, from what was seen before and after it."""
@@ -266,7 +262,7 @@ class GameBattle:
                 standing += sign * (life > 0)
         reward = abs(points + KILL_REWARD * standing)
         self._outcome = outcome_of(self._snapshot, at_limit=self._steps >= self._scenario.limit_steps)
-        reward += WIN_REWARD if self._outcome == WIN else 0.0
+        reward += WIN_REWARD if self._outcome == Outcome.WIN else 0.0
         self.reward = np.array([reward * REWARD_SCALE / self._max_reward])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from s2rm_data.generators.sc2.codes import Ability
 from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
 
 # Ids of the built-in units (Blizzard's stable ids).
@@ -26,9 +27,14 @@ TYPE_OF_STANDARD: dict[int, int] = {api_id: number for number, api_id in STANDAR
 # python-sc2 knows.
 FIRST_CUSTOM_ID = 1970
 
-MOVE, ATTACK, STOP, HEAL, SMART = 16, 23, 4, 386, 1
 # Ability ids that mean the same: the general ones, and attack-move of units without a weapon (scan-move).
-SYNONYMS: dict[int, int] = {3794: MOVE, 3674: ATTACK, 3665: STOP, 19: ATTACK, 2048: ATTACK}
+SYNONYMS: dict[int, int] = {
+    3794: Ability.MOVE,
+    3674: Ability.ATTACK,
+    3665: Ability.STOP,
+    19: Ability.ATTACK,
+    2048: Ability.ATTACK,
+}
 PLAYER, OPPONENT = 1, 2  # owners: SMAC's agents and enemies
 PARTICIPANT, COMPUTER = 1, 2  # sc2api.proto, PlayerType
 CONTROL_ENEMY = 2  # debug.proto, DebugGameState

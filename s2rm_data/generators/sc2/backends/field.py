@@ -11,30 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.catalogue import ATTACK as ATTACK_ABILITY
-from s2rm_data.generators.sc2.backends.catalogue import HEAL, MOVE, OPPONENT, PLAYER, SYNONYMS
-from s2rm_data.generators.sc2.engine import (
-    ATTACK_MOVE,
-    ATTACK_UNIT,
-    DRAW,
-    HEAL_UNIT,
-    HUNT,
-    IDLE,
-    LIMIT,
-    LOSS,
-    RUNNING,
-    WIN,
-    Orders,
-)
-from s2rm_data.generators.sc2.engine import MOVE as GO
+from s2rm_data.generators.sc2.backends.catalogue import OPPONENT, PLAYER, SYNONYMS
+from s2rm_data.generators.sc2.codes import Ability, Action, Order, Outcome
+from s2rm_data.generators.sc2.engine import Orders
 from s2rm_data.generators.sc2.engine.step import MOVE_AMOUNT, SHOOT_RANGE
 from s2rm_data.generators.sc2.scenarios import Scenario
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import SMAC_RANK, UNIT_TYPES
 
 _NOBODY = -1
-_STANDING = {scenarios.ATTACK_MOVE: ATTACK_MOVE, scenarios.HUNT: HUNT, scenarios.NO_ORDER: IDLE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +83,13 @@ def orders_of(units: Iterable[Any], slots: Slots, scenario: Scenario, goal: tupl
         if slot is None:
             continue
         if unit.owner == OPPONENT and not unit.HasField("weapon_cooldown"):
-            kind[0, slot], point[0, slot] = _STANDING[scenario.order], goal
+            kind[0, slot], point[0, slot] = scenario.order, goal
             continue
         aimed = unit.engaged_target_tag
         if unit.orders:
             order = unit.orders[0]
-            hunts = scenario.order == scenarios.HUNT and unit.owner == OPPONENT
-            kind[0, slot] = HUNT if hunts else _kind(order)
+            hunts = scenario.order == Order.HUNT and unit.owner == OPPONENT
+            kind[0, slot] = Order.HUNT if hunts else _kind(order)
             point[0, slot] = order.target_world_space_pos.x, order.target_world_space_pos.y
             aimed = aimed or order.target_unit_tag
         target[0, slot] = slots.slot_of.get(aimed, _NOBODY)
@@ -113,9 +98,9 @@ def orders_of(units: Iterable[Any], slots: Slots, scenario: Scenario, goal: tupl
 
 def _kind(order: Any) -> int:
     ability = SYNONYMS.get(order.ability_id, order.ability_id)
-    if ability == ATTACK_ABILITY:
-        return ATTACK_UNIT if order.HasField("target_unit_tag") else ATTACK_MOVE
-    return {MOVE: GO, HEAL: HEAL_UNIT}.get(ability, IDLE)
+    if ability == Ability.ATTACK:
+        return Order.ATTACK if order.HasField("target_unit_tag") else Order.ATTACK_MOVE
+    return {Ability.MOVE: Order.MOVE, Ability.HEAL: Order.HEAL}.get(ability, Order.IDLE)
 
 
 def read_pathing(game_info: Any) -> NDArray[np.bool_]:
@@ -130,7 +115,7 @@ def read_pathing(game_info: Any) -> NDArray[np.bool_]:
 def action_count(slots: Slots) -> int:
     agents, enemies = slots.agents, len(slots.tags) - slots.agents
     heals = any(UNIT_TYPES[int(number)].is_healer for number in slots.unit_type[:agents])
-    return ATTACK + (max(agents, enemies) if heals else enemies)
+    return Action.ATTACK + (max(agents, enemies) if heals else enemies)
 
 
 def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: int) -> NDArray[np.bool_]:
@@ -139,18 +124,18 @@ def available_actions(snapshot: Snapshot, pathing: NDArray[np.bool_], actions: i
     position, alive = snapshot.position[0].astype(np.float64), snapshot.health[0] > 0
     healer = np.array([UNIT_TYPES[int(number)].is_healer for number in snapshot.unit_type])
     mask = np.zeros((1, N, actions), dtype=np.bool_)
-    mask[0, :, NO_OP] = ~alive[:N]
-    mask[0, :, STOP] = alive[:N]
-    for action, dx, dy in ((NORTH, 0, 1), (SOUTH, 0, -1), (EAST, 1, 0), (WEST, -1, 0)):
+    mask[0, :, Action.NO_OP] = ~alive[:N]
+    mask[0, :, Action.STOP] = alive[:N]
+    for action, dx, dy in ((Action.NORTH, 0, 1), (Action.SOUTH, 0, -1), (Action.EAST, 1, 0), (Action.WEST, -1, 0)):
         ahead = position[:N] + np.array([dx, dy]) * (MOVE_AMOUNT / 2)
         mask[0, :, action] = alive[:N] & _walkable(pathing, ahead)
     difference = position[None, :, :] - position[:N, None, :]
     near: NDArray[np.bool_] = alive[None, :] & alive[:N, None]
     near = near & ((difference**2).sum(axis=-1) <= SHOOT_RANGE**2)
     shoots, heals = ~healer[:N], healer[:N]
-    mask[0, shoots, ATTACK : ATTACK + U - N] = near[shoots, N:]
+    mask[0, shoots, Action.ATTACK : Action.ATTACK + U - N] = near[shoots, N:]
     if heals.any():
-        mask[0, heals, ATTACK : ATTACK + N] = near[heals, :N] & ~healer[None, :N]
+        mask[0, heals, Action.ATTACK : Action.ATTACK + N] = near[heals, :N] & ~healer[None, :N]
     return mask
 
 
@@ -160,8 +145,8 @@ def outcome_of(snapshot: Snapshot, *, at_limit: bool) -> int:
     standing = np.logical_and(fights, snapshot.health[0] > 0)
     ours, theirs = bool(standing[: snapshot.agents].any()), bool(standing[snapshot.agents :].any())
     if ours and theirs:
-        return LIMIT if at_limit else RUNNING
-    return WIN if ours else LOSS if theirs else DRAW
+        return Outcome.LIMIT if at_limit else Outcome.RUNNING
+    return Outcome.WIN if ours else Outcome.LOSS if theirs else Outcome.DRAW
 
 
 def _walkable(pathing: NDArray[np.bool_], points: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -10,32 +10,5 @@ bit for bit, in a batch of any size.
 """
 
 from s2rm_data.generators.sc2.engine.batch import Engine, Orders
-from s2rm_data.generators.sc2.engine.layout import (
-    ATTACK_MOVE,
-    ATTACK_UNIT,
-    DRAW,
-    HEAL_UNIT,
-    HUNT,
-    IDLE,
-    LIMIT,
-    LOSS,
-    MOVE,
-    RUNNING,
-    WIN,
-)
 
-__all__ = [
-    "ATTACK_MOVE",
-    "ATTACK_UNIT",
-    "DRAW",
-    "HEAL_UNIT",
-    "HUNT",
-    "IDLE",
-    "LIMIT",
-    "LOSS",
-    "MOVE",
-    "RUNNING",
-    "WIN",
-    "Engine",
-    "Orders",
-]
+__all__ = ["Engine", "Orders"]

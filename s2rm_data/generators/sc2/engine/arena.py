@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.batch import Engine
-from s2rm_data.generators.sc2.engine.step import QUEUED, order_unit
+from s2rm_data.generators.sc2.engine.step import order_unit
 from s2rm_data.generators.sc2.scenarios import Scenario
 
 _LONG_AGO = -(10**6)
@@ -32,21 +33,21 @@ class Arena(Engine):
     @property
     def alive(self) -> NDArray[np.bool_]:
         """(U,)"""
-        return self.f[0, at.HEALTH] > 0
+        return self.floats[0, at.HEALTH] > 0
 
     @property
     def centred(self) -> NDArray[np.float64]:
         """(U, 2) positions relative to the map's centre, as the engine holds them: unrounded."""
-        return np.stack([self.f[0, at.X], self.f[0, at.Y]], axis=-1)
+        return np.stack([self.floats[0, at.X], self.floats[0, at.Y]], axis=-1)
 
     def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
         """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it."""
-        order_unit(self.f, self.i, self._table, 0, slot, kind, -1, *goal)
+        order_unit(self.floats, self.ints, self._table, 0, slot, kind, -1, *goal)
 
     @property
     def passive(self) -> NDArray[np.bool_]:
         """(U,) which units attack only when ordered to."""
-        return self.i[0, at.PASSIVE] == 1
+        return self.ints[0, at.PASSIVE] == 1
 
     def add(self, unit_type: int, point: tuple[float, float], *, agent: bool, passive: bool) -> list[int]:
         """Put a fresh, idle unit onto the field; the slot list (old slot of each unit, -1 for the new one)."""
@@ -55,18 +56,18 @@ class Arena(Engine):
         order = [*everybody[:cut], -1, *everybody[cut:]]
         self._reslot(order, self.agents + agent)
         new = cut
-        self.unit_type[new] = self.i[0, at.KIND, new] = unit_type
-        self.i[0, at.PASSIVE, new] = passive
-        self.f[0, at.FACE_X, new] = 1.0 if agent else -1.0
-        self.i[0, list(_REFERENCES), new] = -1
-        self.i[0, [at.MOVED_LOOP, at.HEALED_LOOP], new] = _LONG_AGO
+        self.unit_type[new] = self.ints[0, at.KIND, new] = unit_type
+        self.ints[0, at.PASSIVE, new] = passive
+        self.floats[0, at.FACE_X, new] = 1.0 if agent else -1.0
+        self.ints[0, list(_REFERENCES), new] = -1
+        self.ints[0, [at.MOVED_LOOP, at.HEALED_LOOP], new] = _LONG_AGO
         self.place(0, new, point)
-        self.f[0, [at.GOAL_X, at.GOAL_Y], new] = self.f[0, [at.X, at.Y], new]
+        self.floats[0, [at.GOAL_X, at.GOAL_Y], new] = self.floats[0, [at.X, at.Y], new]
         return order
 
     def forget_dead(self) -> list[int]:
         """Free the slots of the dead, but of those whose missile still flies; the slot list of the rest."""
-        keep = self.alive | (self.f[0, at.PENDING] > 0)
+        keep = self.alive | (self.floats[0, at.PENDING] > 0)
         order = [int(slot) for slot in np.nonzero(keep)[0]]
         self._reslot(order, int(keep[: self.agents].sum()))
         return order
@@ -76,30 +77,31 @@ class Arena(Engine):
         slots = np.nonzero(old >= 0)[0]
         now = np.full(self.units + 1, -1, dtype=np.int64)  # now[old slot]; the last entry answers for -1
         now[old[slots]] = slots
-        queued = self.i[0, at.QUEUE, : self.counters[0, QUEUED]]
+        queued = self.ints[0, at.QUEUE, : self.counters[0, at.QUEUED]]
         queue = now[queued]
-        f, i = np.zeros((1, at.FLOAT_ROWS, len(old))), np.zeros((1, at.INT_ROWS, len(old)), dtype=self.i.dtype)
-        f[:, :, slots], i[:, :, slots] = self.f[:, :, old[slots]], self.i[:, :, old[slots]]
-        self._drop_references(f[0], i[0], now)
+        floats = np.zeros((1, at.FLOAT_ROWS, len(old)))
+        ints = np.zeros((1, at.INT_ROWS, len(old)), dtype=self.ints.dtype)
+        floats[:, :, slots], ints[:, :, slots] = self.floats[:, :, old[slots]], self.ints[:, :, old[slots]]
+        self._drop_references(floats[0], ints[0], now)
         queue = queue[queue >= 0]
-        i[0, at.QUEUE] = 0
-        i[0, at.QUEUE, : len(queue)] = queue
+        ints[0, at.QUEUE] = 0
+        ints[0, at.QUEUE, : len(queue)] = queue
         unit_type = np.zeros(len(old), dtype=self.unit_type.dtype)
         unit_type[slots] = self.unit_type[old[slots]]
-        self.f, self.i, self.unit_type = f, i, unit_type
-        self.counters[0, QUEUED] = len(queue)
+        self.floats, self.ints, self.unit_type = floats, ints, unit_type
+        self.counters[0, at.QUEUED] = len(queue)
         self.agents, self.units = agents, len(old)
-        self._near = np.empty(2 * self.units, dtype=self._near.dtype)
+        self._near = np.empty(3 * self.units, dtype=self._near.dtype)
 
     @staticmethod
-    def _drop_references(f: NDArray[np.float64], i: NDArray[np.int64], now: NDArray[np.int64]) -> None:
+    def _drop_references(floats: NDArray[np.float64], ints: NDArray[np.int64], now: NDArray[np.int64]) -> None:
         """Follow moved slots; who aimed at a forgotten one does what the next loop would have it do about a dead
         target.
         """
-        gone = {row: (i[row] >= 0) & (now[i[row]] < 0) for row in _REFERENCES}
+        gone = {row: (ints[row] >= 0) & (now[ints[row]] < 0) for row in _REFERENCES}
         for row in _REFERENCES:
-            i[row] = now[i[row]]
-        f[at.PENDING, gone[at.PENDING_TARGET]] = 0.0
-        broken = gone[at.FOCUS] & (f[at.WINDUP] > 0)
-        f[at.WINDUP, broken] = f[at.COOLDOWN, broken] = 0.0
-        i[at.ORDER, gone[at.TARGET]] = at.IDLE
+            ints[row] = now[ints[row]]
+        floats[at.PENDING, gone[at.PENDING_TARGET]] = 0.0
+        broken = gone[at.FOCUS] & (floats[at.WINDUP] > 0)
+        floats[at.WINDUP, broken] = floats[at.COOLDOWN, broken] = 0.0
+        ints[at.ORDER, gone[at.TARGET]] = Order.IDLE

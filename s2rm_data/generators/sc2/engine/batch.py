@@ -10,36 +10,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.codes import Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.engine.chance import DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.chance import BEFORE_THE_BATTLE, DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
 from s2rm_data.generators.sc2.engine.step import (
-    COUNTERS,
     KILL_REWARD,
-    OUTCOME,
-    QUEUED,
-    STEPS,
     WIN_REWARD,
     available_batch,
     order_unit,
     run_loops,
     step_batch,
 )
-from s2rm_data.generators.sc2.formation import CENTRE, formation
-from s2rm_data.generators.sc2.maps import CELLS, Terrain, terrain
+from s2rm_data.generators.sc2.formation import CENTRE, formation, formations
+from s2rm_data.generators.sc2.maps import CELLS, SIZE, Terrain, terrain
 from s2rm_data.generators.sc2.scenarios import Scenario
-from s2rm_data.generators.sc2.snapshot import ATTACK, Snapshot
+from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox, to_unit
 
-_ORDERS = {scenarios.ATTACK_MOVE: at.ATTACK_MOVE, scenarios.HUNT: at.HUNT, scenarios.NO_ORDER: at.IDLE}
+
+# Measured: in every episode but a game's first, enemies have walked one loop when SMAC first observes (8m 93 of 93).
+HEAD_START_LOOPS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
     """What every unit is doing: `kind` is an order of the engine, `target` the slot it names or has acquired, or -1."""
 
-    kind: NDArray[np.int8]  # (B, U) IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT
+    kind: NDArray[np.int8]  # (B, U) codes.Order
     target: NDArray[np.int16]  # (B, U)
     point: NDArray[np.float32]  # (B, U, 2) map coordinates; where MOVE and ATTACK_MOVE go
 
@@ -59,67 +57,101 @@ class Engine:
         *,
         mirror: bool = False,
         jitter: bool = True,
+        mirrored_formation: bool = False,
         position: ArrayLike | None = None,
     ) -> None:
         self.scenario = scenario
         self.seeds = np.atleast_1d(np.asarray(seeds, dtype=np.uint64))
-        start = formation(scenario)
-        self.unit_type = start.unit_type
+        self.unit_type = formation(scenario).unit_type
         self.agents = scenario.agent_count
         self.units = len(self.unit_type)
         ground = terrain(scenario.terrain)
         self._table, self._land, self._ways = at.table(), ground.passable, _ways(ground)
         self._limits = np.array([scenario.limit_steps, _max_reward(scenario)])
         heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
-        self.actions = ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
-        centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
-        if centred.shape != (self.units, 2):
-            raise UsageError(f"positions have shape {centred.shape}; {scenario.name!r} takes {(self.units, 2)}")
+        self.actions = Action.ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
+        if position is None:
+            centred = self._draw_formations(mirrored_formation)
+        else:
+            centred = np.broadcast_to(self._checked(position), (len(self.seeds), self.units, 2))
         battles = len(self.seeds)
-        self.f = np.zeros((battles, at.FLOAT_ROWS, self.units))
-        self.i = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int64)
-        self.counters = np.zeros((battles, COUNTERS), dtype=np.int64)
+        self.floats = np.zeros((battles, at.FLOAT_ROWS, self.units))
+        self.ints = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int64)
+        self.counters = np.zeros((battles, at.COUNTERS), dtype=np.int64)
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
-        self._near = np.empty(2 * self.units, dtype=np.int64)
+        self._near = np.empty(3 * self.units, dtype=np.int64)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
+        self.run_loops(HEAD_START_LOOPS if position is None else 0)
+
+    def _checked(self, position: ArrayLike) -> NDArray[np.float64]:
+        centred = np.asarray(position, dtype=np.float64) - CENTRE
+        if centred.shape != (self.units, 2):
+            raise UsageError(f"positions have shape {centred.shape}; {self.scenario.name!r} takes {(self.units, 2)}")
+        return centred
+
+    def _draw(self, number: int) -> NDArray[np.float64]:
+        """(B,) numbers in [0, 1), one for each seed; what is drawn before the first loop has numbers of its own."""
+        tag = np.uint64(BEFORE_THE_BATTLE)
+        return np.array([to_unit(philox(seed, DOMAIN, np.uint64(number), tag)[0]) for seed in self.seeds])
+
+    def _draw_formations(self, mirrored: bool) -> NDArray[np.float64]:
+        """(B, U, 2) start positions relative to the map's centre."""
+        ways = formations(self.scenario, mirrored=mirrored)
+        bounds = np.cumsum([chance for chance, _ in ways])
+        chosen = np.minimum(np.searchsorted(bounds, self._draw(0), side="right"), len(ways) - 1)
+        return np.array([start.position for _, start in ways])[chosen]
 
     @property
     def _shared(self) -> tuple[object, ...]:
-        return self.f, self.i, self._table, self.agents, self._land, self._ways
+        return self.floats, self.ints, self._table, self.agents, self._land, self._ways
 
     def _fill(self, centred: NDArray[np.float64], mirror: bool) -> None:
         stats = self._table[self.unit_type]  # (U, TYPE_COLUMNS)
-        self.f[:, at.X], self.f[:, at.Y] = centred[:, 0], centred[:, 1]
+        self.floats[:, at.X], self.floats[:, at.Y] = centred[..., 0], centred[..., 1]
         for row, column in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX), (at.ENERGY, at.ENERGY_START)):
-            self.f[:, row] = stats[:, column]
-        self.f[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
+            self.floats[:, row] = stats[:, column]
+        self.floats[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
         for row in (at.TARGET, at.FOCUS, at.PENDING_TARGET):
-            self.i[:, row] = -1
-        self.i[:, at.MOVED_LOOP] = self.i[:, at.HEALED_LOOP] = -(10**6)
-        self.i[:, at.QUEUE] = np.arange(self.units)
-        self.i[:, at.KIND] = self.unit_type
-        self.i[:, at.PASSIVE, : self.agents] = not mirror
-        self.counters[:, QUEUED] = self.units
+            self.ints[:, row] = -1
+        self.ints[:, at.MOVED_LOOP] = self.ints[:, at.HEALED_LOOP] = -(10**6)
+        self.ints[:, at.QUEUE] = np.arange(self.units)
+        self.ints[:, at.KIND] = self.unit_type
+        self.ints[:, at.PASSIVE, : self.agents] = not mirror
+        self.counters[:, at.QUEUED] = self.units
         self.words[:, SEED] = self.seeds
-        self.words[:, NEXT_DRAW] = 1  # draw 0 places the enemies' goal
-        self.f[:, at.GOAL_X], self.f[:, at.GOAL_Y] = self.f[:, at.X], self.f[:, at.Y]
-        goal = self._enemy_goal()
-        self.i[:, at.ORDER, self.agents :] = _ORDERS[self.scenario.order]
-        self.f[:, at.GOAL_X, self.agents :], self.f[:, at.GOAL_Y, self.agents :] = goal[:, :1], goal[:, 1:]
+        self.words[:, NEXT_DRAW] = 1
+        self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y] = self.floats[:, at.X], self.floats[:, at.Y]
+        self.ints[:, at.DONE_LOOP] = self.ints[:, at.WAIT_LOOP] = -1
+        phases = np.stack([self._draw(2 + slot) for slot in range(self.units)], axis=1)
+        self.ints[:, at.SCAN_WAIT] = np.floor(phases * self._table[0, at.T_PERIOD]).astype(np.int64) + 1
+        self.ints[:, at.AFTER] = Order.HUNT if mirror else Order.IDLE
+        enemies = slice(self.agents, None)
+        self.ints[:, at.ORDER, enemies] = self.scenario.order
+        self._send(enemies, self._enemy_goal())
         if mirror:
-            self.i[:, at.ORDER, : self.agents] = at.ATTACK_MOVE
-            there = np.array(self.scenario.enemies[0].spawn) - CENTRE
-            self.f[:, at.GOAL_X, : self.agents], self.f[:, at.GOAL_Y, : self.agents] = there
+            squads = self.scenario.enemies
+            there = np.average([squad.spawn for squad in squads], axis=0, weights=[squad.count for squad in squads])
+            self.ints[:, at.ORDER, : self.agents] = Order.ATTACK_MOVE
+            self._send(slice(0, self.agents), np.tile(there - CENTRE, (len(self.seeds), 1)))
 
     def _enemy_goal(self) -> NDArray[np.float64]:
         """(B, 2) the point the enemies are sent to, relative to the map's centre."""
         near, far = (np.array(point) - CENTRE for point in self.scenario.order_segment)
-        if (near == far).all():
-            return np.tile(near, (len(self.seeds), 1))
-        part = [to_unit(philox(seed, DOMAIN, np.uint64(0), np.uint64(0))[0]) for seed in self.seeds]
-        return near + (far - near) * np.array(part)[:, None]
+        return near + (far - near) * self._draw(1)[:, None]
+
+    def _send(self, army: slice, goal: NDArray[np.float64]) -> None:
+        """Goals of an army under one order: units keep their places around the army's centre, so that all walk parallel
+        ways; who would end in a wall goes to the point itself.
+        """
+        place = np.stack([self.floats[:, at.X, army], self.floats[:, at.Y, army]], axis=-1)  # (B, n, 2)
+        own = goal[:, None] + place - place.mean(axis=1, keepdims=True)
+        cells = np.clip(np.floor(own + CENTRE).astype(np.int64), 0, SIZE - 1)
+        planes = self._table[self.unit_type[army], at.PLANE].astype(np.int64)
+        inside = (np.abs(own) < CENTRE).all(axis=-1) & self._land[planes, cells[..., 0], cells[..., 1]]
+        own = np.where(inside[..., None], own, goal[:, None])
+        self.floats[:, at.GOAL_X, army], self.floats[:, at.GOAL_Y, army] = own[..., 0], own[..., 1]
 
     def step(self, actions: ArrayLike) -> None:
         """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, senseless ones are
@@ -139,93 +171,120 @@ class Engine:
     ) -> None:
         """Any order to any unit of either side, with the slot or map point it needs; impossible ones are ignored."""
         units = len(self.unit_type)
-        if not 0 <= unit < units or (kind in (at.ATTACK_UNIT, at.HEAL_UNIT) and not 0 <= target < units):
+        if not 0 <= unit < units or (kind in (Order.ATTACK, Order.HEAL) and not 0 <= target < units):
             raise UsageError(f"order {kind} to unit {unit} at target {target}; units and targets are 0 to {units - 1}")
-        x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.f[battle, [at.X, at.Y], unit]
-        order_unit(self.f, self.i, self._table, battle, unit, kind, target, x, y)
+        x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.floats[battle, [at.X, at.Y], unit]
+        order_unit(self.floats, self.ints, self._table, battle, unit, kind, target, x, y)
 
     def kill(self, battle: int, unit: int) -> None:
         """Take a unit out without a blow (no blast, no reward of its own)."""
         for row in (at.HEALTH, at.SHIELD, at.ENERGY, at.COOLDOWN, at.WINDUP, at.PENDING):
-            self.f[battle, row, unit] = 0.0
-        self.i[battle, at.ORDER, unit] = at.IDLE
-        self.i[battle, [at.TARGET, at.FOCUS], unit] = -1
+            self.floats[battle, row, unit] = 0.0
+        self.ints[battle, at.ORDER, unit] = Order.IDLE
+        self.ints[battle, [at.TARGET, at.FOCUS], unit] = -1
 
     def place(self, battle: int, unit: int, point: tuple[float, float]) -> None:
         """Put a unit, dead or alive, fresh and idle onto a map point."""
         self.kill(battle, unit)
         stats = self._table[self.unit_type[unit]]
-        self.f[battle, [at.X, at.Y], unit] = np.array(point) - CENTRE
-        self.f[battle, [at.HEALTH, at.SHIELD, at.ENERGY], unit] = stats[[at.HEALTH_MAX, at.SHIELD_MAX, at.ENERGY_START]]
-        self.f[battle, [at.BACKSWING, at.SHIELD_WAIT, at.PACE], unit] = 0.0
-        self.i[battle, [at.FUSE, at.BEND, at.SCAN_WAIT], unit] = 0
-        queued = self.counters[battle, QUEUED]
-        if unit not in self.i[battle, at.QUEUE, :queued]:
-            self.i[battle, at.QUEUE, queued] = unit
-            self.counters[battle, QUEUED] = queued + 1
+        self.floats[battle, [at.X, at.Y], unit] = np.array(point) - CENTRE
+        fresh = stats[[at.HEALTH_MAX, at.SHIELD_MAX, at.ENERGY_START]]
+        self.floats[battle, [at.HEALTH, at.SHIELD, at.ENERGY], unit] = fresh
+        self.floats[battle, [at.BACKSWING, at.SHIELD_WAIT, at.PACE], unit] = 0.0
+        self.ints[battle, [at.FUSE, at.BEND, at.SCAN_WAIT], unit] = 0
+        queued = self.counters[battle, at.QUEUED]
+        if unit not in self.ints[battle, at.QUEUE, :queued]:
+            self.ints[battle, at.QUEUE, queued] = unit
+            self.counters[battle, at.QUEUED] = queued + 1
+
+    def adjust(
+        self,
+        battle: int,
+        unit: int,
+        *,
+        health: float | None = None,
+        shield: float | None = None,
+        energy: float | None = None,
+        cooldown_loops: float | None = None,
+    ) -> None:
+        """Set what is given of a living unit, as a debug command would; for tests and clients that set up a moment."""
+        values = {at.HEALTH: health, at.SHIELD: shield, at.ENERGY: energy, at.COOLDOWN: cooldown_loops}
+        for row, value in values.items():
+            if value is not None:
+                self.floats[battle, row, unit] = value
+
+    def state_bytes(self, battle: int | None = None) -> bytes:
+        """All numbers of one battle or of all, little-endian: equal bytes are equal battles, to the bit."""
+        which = slice(None) if battle is None else battle
+        return self.floats[which].astype("<f8").tobytes() + self.ints[which].astype("<i8").tobytes()
+
+    @property
+    def position(self) -> NDArray[np.float64]:
+        """(B, U, 2) map coordinates, the dead where they fell; not rounded to the API's float32."""
+        return np.stack([self.floats[:, at.X], self.floats[:, at.Y]], axis=-1) + CENTRE
 
     def snapshot(self) -> Snapshot:
         """What policies and the renderer see; fresh arrays."""
-        alive = self.f[:, at.HEALTH] > 0
+        alive = self.floats[:, at.HEALTH] > 0
         return Snapshot(
             agents=self.agents,
             unit_type=self.unit_type,
-            position=(np.stack([self.f[:, at.X], self.f[:, at.Y]], axis=-1) + CENTRE).astype(np.float32),
-            health=self.f[:, at.HEALTH].astype(np.float32),
-            shield=self.f[:, at.SHIELD].astype(np.float32),
-            energy=self.f[:, at.ENERGY].astype(np.float32),
-            cooldown_loops=np.where(alive, np.maximum(self.f[:, at.COOLDOWN], 0.0), 0.0).astype(np.float32),
+            position=self.position.astype(np.float32),
+            health=self.floats[:, at.HEALTH].astype(np.float32),
+            shield=self.floats[:, at.SHIELD].astype(np.float32),
+            energy=self.floats[:, at.ENERGY].astype(np.float32),
+            cooldown_loops=np.where(alive, np.maximum(self.floats[:, at.COOLDOWN], 0.0), 0.0).astype(np.float32),
         )
 
     def available(self) -> NDArray[np.bool_]:
         """(B, N, A) SMAC's availability masks."""
         masks = np.empty((len(self.seeds), self.agents, self.actions), dtype=np.bool_)
-        available_batch(self.f, self.i, self._table, self.agents, self._land, masks)
+        available_batch(self.floats, self.ints, self._table, self.agents, self._land, masks)
         return masks
 
     def orders(self) -> Orders:
-        kind = self.i[:, at.ORDER].astype(np.int8)
-        named = np.where((kind == at.ATTACK_UNIT) | (kind == at.HEAL_UNIT), self.i[:, at.TARGET], self.i[:, at.FOCUS])
-        point = np.stack([self.f[:, at.GOAL_X], self.f[:, at.GOAL_Y]], axis=-1) + CENTRE
+        kind = self.ints[:, at.ORDER].astype(np.int8)
+        named = np.where((kind == Order.ATTACK) | (kind == Order.HEAL), self.ints[:, at.TARGET], self.ints[:, at.FOCUS])
+        point = np.stack([self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y]], axis=-1) + CENTRE
         return Orders(kind=kind, target=named.astype(np.int16), point=point.astype(np.float32))
 
     @property
     def outcome(self) -> NDArray[np.int64]:
         """(B,) RUNNING, WIN, LOSS, DRAW or LIMIT."""
-        return self.counters[:, OUTCOME]
+        return self.counters[:, at.OUTCOME]
 
     @property
     def done(self) -> NDArray[np.bool_]:
-        return self.counters[:, OUTCOME] != at.RUNNING
+        return self.counters[:, at.OUTCOME] != Outcome.RUNNING
 
     @property
     def step_count(self) -> NDArray[np.int64]:
-        return self.counters[:, STEPS]
+        return self.counters[:, at.STEPS]
 
     @property
     def facing(self) -> NDArray[np.float32]:
         """(B, U, 2) unit vectors."""
-        return np.stack([self.f[:, at.FACE_X], self.f[:, at.FACE_Y]], axis=-1).astype(np.float32)
+        return np.stack([self.floats[:, at.FACE_X], self.floats[:, at.FACE_Y]], axis=-1).astype(np.float32)
 
     @property
     def damage_dealt(self) -> NDArray[np.float64]:
         """(B, U) health and shields each unit took off others in the last step."""
-        return self.f[:, at.DEALT]
+        return self.floats[:, at.DEALT]
 
     @property
     def damage_taken(self) -> NDArray[np.float64]:
         """(B, U) health and shields each unit lost to others in the last step."""
-        return self.f[:, at.TAKEN]
+        return self.floats[:, at.TAKEN]
 
     @property
     def restored(self) -> NDArray[np.float64]:
         """(B, U) health and shields each unit regained in the last step."""
-        return self.f[:, at.RESTORED]
+        return self.floats[:, at.RESTORED]
 
     @property
     def spent(self) -> NDArray[np.float64]:
         """(B, U) own health each unit gave up in the last step: a baneling that blew itself up."""
-        return self.f[:, at.SPENT]
+        return self.floats[:, at.SPENT]
 
 
 def _max_reward(scenario: Scenario) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.compiled import inner
-from s2rm_data.generators.sc2.engine.layout import QUEUE
 from s2rm_data.philox import philox
 
 DOMAIN = np.uint64(
     0x5343322D42415454
 )  # "SC2-BATT": second word of the key, so that no other use of the seed repeats the stream
+
+BEFORE_THE_BATTLE = 2  # fourth counter word of draws that set a battle up; shuffles have 0, single bits 1
 
 # Columns of a battle's uint64 words: the seed, the number of the next draw, bits drawn but not used yet,
 # and whether weapon periods vary.
@@ -40,7 +42,7 @@ def jitter(words):  # type: ignore[no-untyped-def]
 
 
 @inner
-def shuffle(i, count, words):  # type: ignore[no-untyped-def]
+def shuffle(ints, count, words):  # type: ignore[no-untyped-def]
     """Shuffle the first `count` slots of the update queue; sixteen draws of 16 bits out of one call of the generator.
 
     The larger of two chances differs from the smaller by at most count / 65536, evenly for both sides.
@@ -55,5 +57,5 @@ def shuffle(i, count, words):  # type: ignore[no-untyped-def]
                     break
                 other = np.int64(((word & _LOW16) * np.uint64(last + 1)) >> _16)
                 word >>= _16
-                i[QUEUE, last], i[QUEUE, other] = i[QUEUE, other], i[QUEUE, last]
+                ints[at.QUEUE, last], ints[at.QUEUE, other] = ints[at.QUEUE, other], ints[at.QUEUE, last]
                 last -= 1

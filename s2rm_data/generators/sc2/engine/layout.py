@@ -1,9 +1,10 @@
 """Where the state of a battle lies in memory, and the tables its rules read.
 
-All numbers of a battle stand side by side: `f[b]` (FLOAT_ROWS, U) float64 and `i[b]` (INT_ROWS, U) int64, one row a
-quantity, one column a unit. Compiled functions take these, the table `t`, and n = the number of agents, which fill
-the first slots: plain arrays, because a tuple of arrays costs an atomic reference count at every access. Positions
-are relative to the map's centre, so that a reflected battle is the exact negative.
+All numbers of a battle stand side by side: `floats[b]` (FLOAT_ROWS, U) float64 and `ints[b]` (INT_ROWS, U) int64, one
+row per quantity, one column per unit. Compiled functions take these, the table `stats`, and `agents`, how many of the
+first slots are agents: plain arrays, because a tuple of arrays costs an atomic reference count at every access.
+Positions are relative to the map's centre, so that a reflected battle is the exact negative. Import it as `at`:
+`floats[at.HEALTH, u]`, `stats[kind, at.SPEED]`; u and v are slots.
 """
 
 # B battles, U units of both sides, K = 11 unit-type numbers (0 unused)
@@ -18,13 +19,12 @@ from numpy.typing import NDArray
 from s2rm_data.generators.sc2.units import (
     BIOLOGICAL,
     LOOPS_PER_SECOND,
-    MIN_SCAN_RANGE,
-    SCAN_MARGIN,
     SHIELD_REGEN_PER_SECOND,
     UNIT_TYPES,
     ZERG_REGEN_PER_SECOND,
     UnitType,
     can_hit,
+    contact_distance,
     damage_per_hit,
     reach,
 )
@@ -46,12 +46,14 @@ from s2rm_data.generators.sc2.units import (
     FACE_Y,
     GOAL_X,
     GOAL_Y,
+    WALK_X,  # where it walks in this loop
+    WALK_Y,
     DEALT,  # health and shields taken off others in this step
     TAKEN,  # health and shields lost to others in this step
     RESTORED,  # health and shields regained in this step
     SPENT,  # own health given up in this step (a baneling's attack)
     FLOAT_ROWS,
-) = range(20)
+) = range(22)
 
 # integer rows of a unit
 (
@@ -59,23 +61,29 @@ from s2rm_data.generators.sc2.units import (
     TARGET,  # slot the order names, -1 = none
     FOCUS,  # slot that attack-move or an idle guard has acquired, -1 = none
     PENDING_TARGET,
-    SCAN_WAIT,  # loops until a chasing unit looks for a better target
+    SCAN_WAIT,  # loops until it looks for a target, or for a better one
     BEND,  # side (+1 left, -1 right) on which it walks around what is in the way, 0 = nothing is
     STRAIGHT,  # loops it has walked straight on since it last bent
     MOVED_LOOP,  # last loop it moved in
     HEALED_LOOP,  # last loop it healed in
     FUSE,  # 1 = a baneling about to blow up
+    AFTER,  # order that follows an attack-move which has arrived
+    DONE_LOOP,  # last loop it took its turn in, walking included
+    WAIT_LOOP,  # last loop it waited in for somebody ahead
     QUEUE,  # update order: the slots, shuffled every loop
     KIND,  # unit type, never changes
     PASSIVE,  # 1 = attacks only when ordered to
     INT_ROWS,
-) = range(14)
+) = range(17)
 
-# orders a unit can be under
-IDLE, MOVE, ATTACK_UNIT, HEAL_UNIT, ATTACK_MOVE, HUNT = range(6)
-
-# outcomes of a battle
-RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
+# columns of a battle's counters
+(
+    STEPS,
+    LOOPS,
+    QUEUED,  # slots in the queue: the living and those with a missile in the air
+    OUTCOME,
+    COUNTERS,
+) = range(5)
 
 # float columns of a unit type
 (
@@ -109,7 +117,7 @@ RUNNING, WIN, LOSS, DRAW, LIMIT = range(5)
     TYPE_COLUMNS,
 ) = range(28)
 
-# after them, one column for each unit type it may act upon: t[a, DAMAGE + b] is what a does to b
+# after them, one column for each unit type it may act upon: stats[a, DAMAGE + b] is what a does to b
 _K = len(UNIT_TYPES) + 1
 DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, TABLE_COLUMNS = (TYPE_COLUMNS + _K * plane for plane in range(6))
 
@@ -147,20 +155,43 @@ def _type_row(unit: UnitType) -> dict[int, float]:
     }
 
 
+import json, os  # noqa
+
+TUNE = {
+    "scan": 5.5,
+    "period": 6,
+    "leash": 0.0,
+    "rule": 1,
+    "arrived": 1.0,
+    "slide": 0.3,
+    "chase": 4,
+    "help": 0.0,
+    "r3": 12.0,
+    "keep": 1,
+    "x10": 0,
+    "x11": 0,
+}
+TUNE.update(json.loads(os.environ.get("S2_TUNE", "{}")))
+SCAN = TUNE["scan"]
+T = {k: i for i, k in enumerate(TUNE)}
+T_PERIOD, T_LEASH, T_RULE, T_ARRIVED, T_SLIDE, T_CHASE, T_HELP, T_R3, T_KEEP, T_X10, T_X11 = range(1, 12)
+
+
 @cache
 def table() -> NDArray[np.float64]:
     """(K, TABLE_COLUMNS) stats of each unit type in loops and units per loop, and what it does to each other type."""
-    t = np.zeros((_K, TABLE_COLUMNS))
+    stats = np.zeros((_K, TABLE_COLUMNS))
+    for i, v in enumerate(TUNE.values()):
+        stats[0, i] = v
     for a, unit in UNIT_TYPES.items():
         for column, value in _type_row(unit).items():
-            t[a, column] = value
+            stats[a, column] = value
         # a unit that cannot walk looks no farther than it can hit
-        scan = unit.range if unit.speed_per_second == 0 else max(MIN_SCAN_RANGE, unit.range + SCAN_MARGIN)
+        scan = unit.range if unit.speed_per_second == 0 else max(unit.min_scan_range, unit.range, SCAN)
         for b, other in UNIT_TYPES.items():
-            t[a, DAMAGE + b] = damage_per_hit(unit, other)
-            t[a, REACH_SQ + b] = reach(unit, other) ** 2
-            t[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
-            same_plane = unit.plane == other.plane
-            t[a, APART + b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
-            t[a, CAN_HIT + b] = float(can_hit(unit, other))
-    return t
+            stats[a, DAMAGE + b] = damage_per_hit(unit, other)
+            stats[a, REACH_SQ + b] = reach(unit, other) ** 2
+            stats[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
+            stats[a, APART + b] = contact_distance(unit, other)
+            stats[a, CAN_HIT + b] = float(can_hit(unit, other))
+    return stats

@@ -1,11 +1,13 @@
 """The game loop: clocks, then every unit's turn in a random order."""
 
-# f (FLOAT_ROWS, U), i (INT_ROWS, U) state of one battle, t table, n agents
+# U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots
 
 from __future__ import annotations
 
 import numpy as np
 
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import jitter, shuffle
 from s2rm_data.generators.sc2.engine.combat import (
     acquire,
@@ -18,48 +20,6 @@ from s2rm_data.generators.sc2.engine.combat import (
     release,
 )
 from s2rm_data.generators.sc2.engine.compiled import inner
-from s2rm_data.generators.sc2.engine.layout import (
-    ATTACK_MOVE,
-    ATTACK_UNIT,
-    BACKSWING,
-    BACKSWING_LOOPS,
-    CAN_HIT,
-    COOLDOWN,
-    DAMAGE_POINT,
-    ENERGY,
-    ENERGY_MAX,
-    ENERGY_REGEN,
-    FACE_X,
-    FACE_Y,
-    FOCUS,
-    GOAL_X,
-    GOAL_Y,
-    HEAL_RATE,
-    HEAL_UNIT,
-    HEALTH,
-    HEALTH_MAX,
-    HEALTH_REGEN,
-    HUNT,
-    IDLE,
-    IS_FIGHTER,
-    KIND,
-    MOVE,
-    ORDER,
-    PASSIVE,
-    PENDING,
-    PERIOD,
-    QUEUE,
-    RESTORED,
-    SCAN_WAIT,
-    SHIELD,
-    SHIELD_MAX,
-    SHIELD_REGEN,
-    SHIELD_WAIT,
-    TARGET,
-    WINDUP,
-    X,
-    Y,
-)
 from s2rm_data.generators.sc2.engine.motion import advance
 
 # Assumption: a unit that chases looks for a better target four times a second.
@@ -70,175 +30,208 @@ _ARRIVED = 1.0
 
 
 @inner
-def _tick_clocks(f, i, t):  # type: ignore[no-untyped-def]
+def _tick_clocks(floats, ints, stats):  # type: ignore[no-untyped-def]
     """Count down what counts down and let the living regenerate."""
-    for u in range(i.shape[1]):
-        if f[HEALTH, u] <= 0.0:
+    for u in range(ints.shape[1]):
+        if floats[at.HEALTH, u] <= 0.0:
             continue
-        if f[COOLDOWN, u] > 0.0:
-            f[COOLDOWN, u] -= 1.0
-        if f[BACKSWING, u] > 0.0:
-            f[BACKSWING, u] -= 1.0
-        k = i[KIND, u]
-        if f[SHIELD_WAIT, u] > 0.0:
-            f[SHIELD_WAIT, u] -= 1.0
-        elif f[SHIELD, u] < t[k, SHIELD_MAX]:
-            gain = min(t[k, SHIELD_REGEN], t[k, SHIELD_MAX] - f[SHIELD, u])
-            f[SHIELD, u] += gain
-            f[RESTORED, u] += gain
-        if t[k, HEALTH_REGEN] > 0.0 and f[HEALTH, u] < t[k, HEALTH_MAX]:
-            gain = min(t[k, HEALTH_REGEN], t[k, HEALTH_MAX] - f[HEALTH, u])
-            f[HEALTH, u] += gain
-            f[RESTORED, u] += gain
-        if t[k, ENERGY_MAX] > 0.0:
-            f[ENERGY, u] = min(f[ENERGY, u] + t[k, ENERGY_REGEN], t[k, ENERGY_MAX])
+        if floats[at.COOLDOWN, u] > 0.0:
+            floats[at.COOLDOWN, u] -= 1.0
+        if floats[at.BACKSWING, u] > 0.0:
+            floats[at.BACKSWING, u] -= 1.0
+        k = ints[at.KIND, u]
+        if floats[at.SHIELD_WAIT, u] > 0.0:
+            floats[at.SHIELD_WAIT, u] -= 1.0
+        elif floats[at.SHIELD, u] < stats[k, at.SHIELD_MAX]:
+            gain = min(stats[k, at.SHIELD_REGEN], stats[k, at.SHIELD_MAX] - floats[at.SHIELD, u])
+            floats[at.SHIELD, u] += gain
+            floats[at.RESTORED, u] += gain
+        if stats[k, at.HEALTH_REGEN] > 0.0 and floats[at.HEALTH, u] < stats[k, at.HEALTH_MAX]:
+            gain = min(stats[k, at.HEALTH_REGEN], stats[k, at.HEALTH_MAX] - floats[at.HEALTH, u])
+            floats[at.HEALTH, u] += gain
+            floats[at.RESTORED, u] += gain
+        if stats[k, at.ENERGY_MAX] > 0.0:
+            floats[at.ENERGY, u] = min(floats[at.ENERGY, u] + stats[k, at.ENERGY_REGEN], stats[k, at.ENERGY_MAX])
 
 
 @inner
-def _face(f, u, v):  # type: ignore[no-untyped-def]
-    dx, dy = f[X, v] - f[X, u], f[Y, v] - f[Y, u]
+def _face(floats, u, v):  # type: ignore[no-untyped-def]
+    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
     distance = np.sqrt(dx * dx + dy * dy)
     if distance > 0.0:
-        f[FACE_X, u], f[FACE_Y, u] = dx / distance, dy / distance
+        floats[at.FACE_X, u], floats[at.FACE_Y, u] = dx / distance, dy / distance
 
 
 @inner
-def _attack(f, i, t, n, u, target, words):  # type: ignore[no-untyped-def]
+def _attack(floats, ints, stats, agents, u, target, words):  # type: ignore[no-untyped-def]
     """Attack if the target is in reach and the weapon ready; returns whether to walk toward it instead."""
-    if not in_reach(f, i, t, u, target):
-        return f[BACKSWING, u] <= 0.0  # rooted by the last attack
-    if f[COOLDOWN, u] > _ROUNDING:
+    if not in_reach(floats, ints, stats, u, target):
+        return floats[at.BACKSWING, u] <= 0.0  # rooted by the last attack
+    if floats[at.COOLDOWN, u] > _ROUNDING:
         return False
-    _face(f, u, target)
+    _face(floats, u, target)
     # What is left of the last period's fraction of a loop counts for the next, so that periods keep their mean.
-    f[COOLDOWN, u] += t[i[KIND, u], PERIOD] + jitter(words)
-    i[FOCUS, u] = target
-    f[WINDUP, u] = t[i[KIND, u], DAMAGE_POINT]
-    if f[WINDUP, u] <= 0.0:
-        f[BACKSWING, u] = t[i[KIND, u], BACKSWING_LOOPS]
-        release(f, i, t, n, u, target)
+    floats[at.COOLDOWN, u] += stats[ints[at.KIND, u], at.PERIOD] + jitter(words)
+    ints[at.FOCUS, u] = target
+    floats[at.WINDUP, u] = stats[ints[at.KIND, u], at.DAMAGE_POINT]
+    if floats[at.WINDUP, u] <= 0.0:
+        floats[at.BACKSWING, u] = stats[ints[at.KIND, u], at.BACKSWING_LOOPS]
+        release(floats, ints, stats, agents, u, target)
     return False
 
 
 @inner
-def _wind_up(f, i, t, n, u):  # type: ignore[no-untyped-def]
+def _wind_up(floats, ints, stats, agents, u):  # type: ignore[no-untyped-def]
     """One loop of an attack under way; False if its target died before the damage point."""
-    target = i[FOCUS, u]
-    if f[HEALTH, target] <= 0.0:
-        f[WINDUP, u] = f[COOLDOWN, u] = 0.0  # Assumption: an attack broken off before its damage point costs no period
+    target = ints[at.FOCUS, u]
+    if floats[at.HEALTH, target] <= 0.0:
+        # Assumption: an attack broken off before its damage point costs no period.
+        floats[at.WINDUP, u] = floats[at.COOLDOWN, u] = 0.0
         return False
-    f[WINDUP, u] -= 1.0
-    if f[WINDUP, u] <= 0.0:
-        f[WINDUP, u] = 0.0
-        f[BACKSWING, u] = t[i[KIND, u], BACKSWING_LOOPS]
-        release(f, i, t, n, u, target)
+    floats[at.WINDUP, u] -= 1.0
+    if floats[at.WINDUP, u] <= 0.0:
+        floats[at.WINDUP, u] = 0.0
+        floats[at.BACKSWING, u] = stats[ints[at.KIND, u], at.BACKSWING_LOOPS]
+        release(floats, ints, stats, agents, u, target)
     return True
 
 
 @inner
-def _treat(f, i, t, u, target, loop):  # type: ignore[no-untyped-def]
+def _treat(floats, ints, stats, u, target, loop):  # type: ignore[no-untyped-def]
     """Heal the target; returns whether to walk toward it instead."""
-    _face(f, u, target)
-    return not heal(f, i, t, u, target, loop)
+    _face(floats, u, target)
+    return not heal(floats, ints, stats, u, target, loop)
 
 
 @inner
-def _choose_focus(f, i, t, n, u, loop):  # type: ignore[no-untyped-def]
-    """Keep the target in reach; look for another when it is gone, out of reach, or no threat."""
-    focus = i[FOCUS, u]
-    if focus >= 0 and f[HEALTH, focus] > 0.0:
-        if in_reach(f, i, t, u, focus) and is_threat(i, t, focus, loop):
+def _choose_focus(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-def]
+    """The target: looked at again when the weapon is ready, every few loops while chasing, and at once if it died."""
+    focus = ints[at.FOCUS, u]
+    ints[at.SCAN_WAIT, u] -= 1
+    if focus >= 0 and floats[at.HEALTH, focus] <= 0.0:
+        focus = -1
+    elif focus >= 0 and in_reach(floats, ints, stats, u, focus):
+        if floats[at.COOLDOWN, u] > _ROUNDING:
             return focus
-        i[SCAN_WAIT, u] -= 1
-        if i[SCAN_WAIT, u] > 0:
-            return focus
-    i[SCAN_WAIT, u] = _SCAN_LOOPS
-    i[FOCUS, u] = acquire(f, i, t, n, u, loop, i[ORDER, u] == HUNT)
-    return i[FOCUS, u]
+    elif ints[at.SCAN_WAIT, u] > 0:
+        return focus
+    focus = acquire(floats, ints, stats, agents, u, focus, loop)
+    ints[at.FOCUS, u] = focus
+    ints[at.SCAN_WAIT, u] = int(stats[0, at.T_CHASE]) if focus >= 0 else int(stats[0, at.T_PERIOD])
+    return focus
 
 
 @inner
-def _guard(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
+def _guard(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
     """A unit that picks its own targets; returns whether it walks, and where to."""
-    if t[i[KIND, u], HEAL_RATE] > 0.0:
-        target = patient(f, i, t, n, u, loop) if f[ENERGY, u] > 0.0 else -1
+    if stats[ints[at.KIND, u], at.HEAL_RATE] > 0.0:
+        target = patient(floats, ints, stats, agents, u, loop) if floats[at.ENERGY, u] > 0.0 else -1
         if target >= 0:
-            return _treat(f, i, t, u, target, loop), f[X, target], f[Y, target]
-    elif t[i[KIND, u], IS_FIGHTER] > 0.0:
-        target = _choose_focus(f, i, t, n, u, loop)
+            return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
+    elif stats[ints[at.KIND, u], at.IS_FIGHTER] > 0.0:
+        target = _choose_focus(floats, ints, stats, agents, u, loop)
         if target >= 0:
-            return _attack(f, i, t, n, u, target, words), f[X, target], f[Y, target]
-    goal_x, goal_y = f[GOAL_X, u], f[GOAL_Y, u]
-    dx, dy = goal_x - f[X, u], goal_y - f[Y, u]
-    if i[ORDER, u] == ATTACK_MOVE and dx * dx + dy * dy <= _ARRIVED * _ARRIVED:
-        i[ORDER, u] = IDLE
-    return i[ORDER, u] == ATTACK_MOVE and f[BACKSWING, u] <= 0.0, goal_x, goal_y
+            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+    goal_x, goal_y = floats[at.GOAL_X, u], floats[at.GOAL_Y, u]
+    dx, dy = goal_x - floats[at.X, u], goal_y - floats[at.Y, u]
+    if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= stats[0, at.T_ARRIVED] * stats[0, at.T_ARRIVED]:
+        ints[at.ORDER, u] = ints[at.AFTER, u]
+    return ints[at.ORDER, u] == Order.ATTACK_MOVE and floats[at.BACKSWING, u] <= 0.0, goal_x, goal_y
 
 
 @inner
-def _follow_order(f, i, t, n, u, loop, words):  # type: ignore[no-untyped-def]
+def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
     """Act on the order a unit is under; returns whether it walks, and where to."""
-    order, target = i[ORDER, u], i[TARGET, u]
-    if order == MOVE:
-        if f[GOAL_X, u] == f[X, u] and f[GOAL_Y, u] == f[Y, u]:
-            i[ORDER, u] = IDLE
-        return True, f[GOAL_X, u], f[GOAL_Y, u]
-    if order in (ATTACK_UNIT, HEAL_UNIT):
-        if f[HEALTH, target] <= 0.0:
-            i[ORDER, u], i[TARGET, u], i[FOCUS, u] = IDLE, -1, -1
-        elif order == ATTACK_UNIT:
-            return _attack(f, i, t, n, u, target, words), f[X, target], f[Y, target]
-        elif can_be_healed(f, i, t, u, target):
-            return _treat(f, i, t, u, target, loop), f[X, target], f[Y, target]
-    elif order != IDLE or i[PASSIVE, u] == 0:
-        return _guard(f, i, t, n, u, loop, words)
+    order, target = ints[at.ORDER, u], ints[at.TARGET, u]
+    if order == Order.MOVE:
+        if floats[at.GOAL_X, u] == floats[at.X, u] and floats[at.GOAL_Y, u] == floats[at.Y, u]:
+            ints[at.ORDER, u] = Order.IDLE
+        return True, floats[at.GOAL_X, u], floats[at.GOAL_Y, u]
+    if order in (Order.ATTACK, Order.HEAL):
+        if floats[at.HEALTH, target] <= 0.0:
+            ints[at.ORDER, u], ints[at.TARGET, u], ints[at.FOCUS, u] = Order.IDLE, -1, -1
+        elif order == Order.ATTACK:
+            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+        elif can_be_healed(floats, ints, stats, u, target):
+            return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
+    elif order != Order.IDLE or ints[at.PASSIVE, u] == 0:
+        return _guard(floats, ints, stats, agents, u, loop, words)
     return False, 0.0, 0.0
 
 
 @inner
-def run_loop(f, i, t, n, land, ways, queued, loop, words, near):  # type: ignore[no-untyped-def]
-    """One game loop; returns how many slots stay in the queue: the living and those with a missile in the air."""
-    _tick_clocks(f, i, t)
-    kept = 0
-    for k in range(queued):
-        u = i[QUEUE, k]
-        if f[HEALTH, u] > 0.0 or f[PENDING, u] > 0.0:
-            i[QUEUE, kept] = u
-            kept += 1
-    shuffle(i, kept, words)
-    for k in range(kept):
-        u = i[QUEUE, k]
-        if f[PENDING, u] > 0.0:
-            f[PENDING, u] -= 1.0
-            if f[PENDING, u] <= 0.0:
-                arrive(f, i, t, n, u)
-        if f[HEALTH, u] > 0.0 and not (f[WINDUP, u] > 0.0 and _wind_up(f, i, t, n, u)):
-            walks, goal_x, goal_y = _follow_order(f, i, t, n, u, loop, words)
-            if walks:
-                advance(f, i, t, n, land, ways, u, goal_x, goal_y, loop, words, near)
-    return kept
+def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near):  # type: ignore[no-untyped-def]
+    """Let those walk who waited for somebody ahead: again and again while somebody gets on, then without waiting."""
+    first = 2 * ints.shape[1]
+    waits = True
+    while waiting > 0:
+        left = 0
+        for k in range(waiting):
+            u = near[first + k]
+            if floats[at.HEALTH, u] <= 0.0:
+                continue
+            if advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):
+                ints[at.DONE_LOOP, u] = loop
+            else:
+                near[first + left] = u
+                left += 1
+        waits = left < waiting
+        waiting = left
 
 
 @inner
-def give_order(f, i, t, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
+def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  # type: ignore[no-untyped-def]
+    """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch, (3 U,)."""
+    loop = counters[at.LOOPS]
+    _tick_clocks(floats, ints, stats)
+    kept = 0
+    for k in range(counters[at.QUEUED]):
+        u = ints[at.QUEUE, k]
+        if floats[at.HEALTH, u] > 0.0 or floats[at.PENDING, u] > 0.0:
+            ints[at.QUEUE, kept] = u
+            kept += 1
+    shuffle(ints, kept, words)
+    waiting = 0
+    for k in range(kept):
+        u = ints[at.QUEUE, k]
+        if floats[at.PENDING, u] > 0.0:
+            floats[at.PENDING, u] -= 1.0
+            if floats[at.PENDING, u] <= 0.0:
+                arrive(floats, ints, stats, agents, u)
+        walks = False
+        if floats[at.HEALTH, u] > 0.0 and not (floats[at.WINDUP, u] > 0.0 and _wind_up(floats, ints, stats, agents, u)):
+            walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words)
+            floats[at.WALK_X, u], floats[at.WALK_Y, u] = goal_x, goal_y
+        if walks and not advance(floats, ints, stats, agents, land, ways, u, loop, True, words, near):
+            near[2 * ints.shape[1] + waiting] = u
+            waiting += 1
+        else:
+            ints[at.DONE_LOOP, u] = loop
+    _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near)
+    counters[at.QUEUED] = kept
+    counters[at.LOOPS] += 1
+
+
+@inner
+def give_order(floats, ints, stats, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
     """Put a living unit under an order. One it cannot follow is ignored, as in the game; the same attack goes on
     unbroken.
     """
-    if f[HEALTH, u] <= 0.0:
+    if floats[at.HEALTH, u] <= 0.0:
         return
-    if order in (ATTACK_UNIT, HEAL_UNIT):
-        if f[HEALTH, target] <= 0.0 or target == u:
+    if order in (Order.ATTACK, Order.HEAL):
+        if floats[at.HEALTH, target] <= 0.0 or target == u:
             return
-        if order == ATTACK_UNIT and t[i[KIND, u], CAN_HIT + i[KIND, target]] == 0.0:
+        if order == Order.ATTACK and stats[ints[at.KIND, u], at.CAN_HIT + ints[at.KIND, target]] == 0.0:
             return
-        if order == HEAL_UNIT and t[i[KIND, u], HEAL_RATE] == 0.0:
+        if order == Order.HEAL and stats[ints[at.KIND, u], at.HEAL_RATE] == 0.0:
             return
-        if i[ORDER, u] == order and i[TARGET, u] == target:
+        if ints[at.ORDER, u] == order and ints[at.TARGET, u] == target:
             return
-    if f[WINDUP, u] > 0.0 and not (order == ATTACK_UNIT and i[FOCUS, u] == target):
-        f[WINDUP, u] = f[COOLDOWN, u] = 0.0
-    f[BACKSWING, u] = 0.0
-    i[ORDER, u], i[TARGET, u] = order, target
-    f[GOAL_X, u], f[GOAL_Y, u] = goal_x, goal_y
-    if order != ATTACK_UNIT or i[FOCUS, u] != target:
-        i[FOCUS, u] = -1
+    if floats[at.WINDUP, u] > 0.0 and not (order == Order.ATTACK and ints[at.FOCUS, u] == target):
+        floats[at.WINDUP, u] = floats[at.COOLDOWN, u] = 0.0
+    floats[at.BACKSWING, u] = 0.0
+    ints[at.ORDER, u], ints[at.TARGET, u] = order, target
+    floats[at.GOAL_X, u], floats[at.GOAL_Y, u] = goal_x, goal_y
+    if order != Order.ATTACK or ints[at.FOCUS, u] != target:
+        ints[at.FOCUS, u] = -1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from s2rm_data.compiled import compiled
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies._view import (
     DISTANCE2,
     DX,
@@ -20,7 +21,6 @@ from s2rm_data.generators.sc2.policies._view import (
     TARGET,
     TYPE,
 )
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST, NO_OP, NORTH, SOUTH, STOP, WEST
 from s2rm_data.generators.sc2.units import AIR, UNIT_TYPES
 
 NOBODY = -1
@@ -51,7 +51,7 @@ def nearest_enemy(units, available, in_reach):  # type: ignore[no-untyped-def]
     for row in range(1, units.shape[0]):
         if units[row, FRIEND] == 1.0 or not can_hit(units[0, TYPE], units[row, TYPE]):
             continue
-        if in_reach and not available[ATTACK + np.int64(units[row, INDEX])]:
+        if in_reach and not available[Action.ATTACK + np.int64(units[row, INDEX])]:
             continue
         if best == NOBODY or units[row, DISTANCE2] < units[best, DISTANCE2]:
             best = row
@@ -75,14 +75,14 @@ def nearest_patient(units, only_hurt):  # type: ignore[no-untyped-def]
 @compiled("int64(float64, float64, boolean[::1])")
 def step_along(dx, dy, available):  # type: ignore[no-untyped-def]
     """The move along the larger difference, as SMAC's script walks; along the other if that is blocked; else stop."""
-    sideways = EAST if dx > 0.0 else WEST
-    upwards = NORTH if dy > 0.0 else SOUTH
+    sideways = Action.EAST if dx > 0.0 else Action.WEST
+    upwards = Action.NORTH if dy > 0.0 else Action.SOUTH
     first, second = (sideways, upwards) if abs(dx) > abs(dy) else (upwards, sideways)
     if available[first]:
         return first
     if min(abs(dx), abs(dy)) > 0.0 and available[second]:
         return second
-    return STOP if available[STOP] else NO_OP
+    return Action.STOP if available[Action.STOP] else Action.NO_OP
 
 
 @compiled("int64(float64[:, ::1], boolean[::1], int64[::1])")
@@ -100,7 +100,7 @@ def search(places, available, memory):  # type: ignore[no-untyped-def]
 @compiled("int64(float64[:, ::1], int64, boolean[::1])")
 def aim_or_approach(units, row, available):  # type: ignore[no-untyped-def]
     """Attacks (or heals) the unit of a row when the mask allows it, else takes one step towards it."""
-    action = ATTACK + np.int64(units[row, INDEX])
+    action = Action.ATTACK + np.int64(units[row, INDEX])
     return action if available[action] else step_along(units[row, DX], units[row, DY], available)
 
 
@@ -126,7 +126,7 @@ def attend(units, places, available, memory):  # type: ignore[no-untyped-def]
     if row == NOBODY:
         return search(places, available, memory)
     if units[row, DISTANCE2] <= _BESIDE2:
-        return STOP
+        return Action.STOP
     return step_along(units[row, DX], units[row, DY], available)
 
 

@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from s2rm_data.compiled import compiled
-from s2rm_data.generators.sc2.snapshot import NO_OP
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.philox import philox, to_unit
 
 # Columns of the table; the agent itself is row 0, the others follow by slot.
@@ -78,7 +78,7 @@ def random_available(available, word):  # type: ignore[no-untyped-def]
             if rest == 0:
                 return action
             rest -= 1
-    return NO_OP
+    return Action.NO_OP
 
 
 @compiled("int64(uint64, int64)")
@@ -131,7 +131,7 @@ def act(  # type: ignore[no-untyped-def]
             continue
         for agent in range(agents):
             if stats[0][battle, agent] <= 0.0:
-                actions[battle, agent] = NO_OP
+                actions[battle, agent] = Action.NO_OP
                 continue
             count = _look(rows, battle, agent, agents, sight, unit_type, position, stats)
             for place in range(2):

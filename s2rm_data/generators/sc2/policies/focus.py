@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from s2rm_data.compiled import compiled
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies._moves import (
     NOBODY,
     aim_or_approach,
@@ -19,7 +20,6 @@ from s2rm_data.generators.sc2.policies._moves import (
 )
 from s2rm_data.generators.sc2.policies._policy import Policy
 from s2rm_data.generators.sc2.policies._view import DISTANCE2, FRIEND, HEALTH, INDEX, SHIELD, TYPE, policy
-from s2rm_data.generators.sc2.snapshot import ATTACK
 from s2rm_data.generators.sc2.units import UNIT_TYPES, reach
 
 _MARGIN = 0.5  # Assumption: an enemy half a unit out of reach is as good as in reach
@@ -38,7 +38,7 @@ def weakest_in_reach(units, available):  # type: ignore[no-untyped-def]
         if units[row, FRIEND] == 1.0 or not can_hit(units[0, TYPE], units[row, TYPE]):
             continue
         far = units[row, DISTANCE2] > _REACH2[np.int64(units[0, TYPE]), np.int64(units[row, TYPE])]
-        if far or not available[ATTACK + np.int64(units[row, INDEX])]:
+        if far or not available[Action.ATTACK + np.int64(units[row, INDEX])]:
             continue
         left = units[row, HEALTH] + units[row, SHIELD]
         nearer = best != NOBODY and left == least and units[row, DISTANCE2] < units[best, DISTANCE2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies._moves import (
     NOBODY,
     aim_or_approach,
@@ -15,7 +16,6 @@ from s2rm_data.generators.sc2.policies._moves import (
 )
 from s2rm_data.generators.sc2.policies._policy import Policy
 from s2rm_data.generators.sc2.policies._view import COOLDOWN, DISTANCE2, DX, DY, TYPE, policy
-from s2rm_data.generators.sc2.snapshot import STOP
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
 
 # By unit type number: everybody who shoots further than it can hit by hand.
@@ -34,7 +34,7 @@ def choose(units, places, available, memory, word):  # type: ignore[no-untyped-d
     cooling = _RANGED[np.int64(units[0, TYPE])] and units[0, COOLDOWN] > _STEP_LOOPS
     if cooling and units[row, DISTANCE2] < _THREAT2:
         away = step_along(-units[row, DX], -units[row, DY], available)
-        if away != STOP:
+        if away != Action.STOP:
             return away
     reachable = nearest_enemy(units, available, True)
     return aim_or_approach(units, row if reachable == NOBODY else reachable, available)

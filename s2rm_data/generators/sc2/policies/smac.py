@@ -6,10 +6,10 @@ the map; here an agent knows those within its sight, and looks for them while it
 
 from __future__ import annotations
 
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies._moves import NOBODY, attend, is_healer, search, sticky_enemy
 from s2rm_data.generators.sc2.policies._policy import Policy
 from s2rm_data.generators.sc2.policies._view import INDEX, TYPE, policy
-from s2rm_data.generators.sc2.snapshot import ATTACK
 
 
 @policy
@@ -19,7 +19,7 @@ def choose(units, places, available, memory, word):  # type: ignore[no-untyped-d
     row = sticky_enemy(units, available, memory)
     if row == NOBODY:
         return search(places, available, memory)
-    return ATTACK + int(units[row, INDEX])
+    return Action.ATTACK + int(units[row, INDEX])
 
 
 POLICY = Policy(

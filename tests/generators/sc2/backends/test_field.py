@@ -8,7 +8,8 @@ from s2rm_data.generators.sc2 import maps
 from s2rm_data.generators.sc2.backends.battle import host_map
 from s2rm_data.generators.sc2.backends.catalogue import custom_ids, types_by_id
 from s2rm_data.generators.sc2.backends.field import Slots, available_actions, orders_of, outcome_of, read_pathing
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, Engine
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.scenarios import SMAC, parse
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import NUMBER_OF
@@ -64,7 +65,7 @@ def test_enemies_whose_orders_are_hidden_have_their_standing_order() -> None:
     unit = api.Observation().raw_data.units.add(tag=5, owner=2, health=10)
     slots = Slots.assign([], [(NUMBER_OF["zealot"], unit)])
     orders = orders_of([unit], slots, parse("3s5z"), (9.0, 16.0))
-    assert (orders.kind[0, 0], orders.target[0, 0], orders.point[0, 0].tolist()) == (ATTACK_MOVE, -1, [9.0, 16.0])
+    assert (orders.kind[0, 0], orders.target[0, 0], orders.point[0, 0].tolist()) == (Order.ATTACK_MOVE, -1, [9.0, 16.0])
 
 
 def test_a_scenario_is_played_on_its_own_map_or_on_one_that_has_its_units() -> None:

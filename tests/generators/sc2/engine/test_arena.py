@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, ATTACK_UNIT, IDLE, Engine
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.formation import CENTRE, formation
 from s2rm_data.generators.sc2.scenarios import parse
@@ -22,7 +23,7 @@ def put(arena: Arena, name: str) -> None:
         arena.add(int(kind), (float(x), float(y)), agent=agent, passive=agent)
     enemies = range(arena.units - scenario.enemy_count, arena.units)
     for slot in enemies:
-        arena.order(0, slot, ATTACK_MOVE, point=scenario.order_segment[0])
+        arena.order(0, slot, Order.ATTACK_MOVE, point=scenario.order_segment[0])
 
 
 def same(engine: Engine, arena: Arena, slots: np.ndarray) -> bool:
@@ -63,7 +64,7 @@ def test_forgetting_the_dead_changes_nothing_for_the_living() -> None:
 
 def test_slots_move_and_references_follow() -> None:
     arena = Arena(parse("2m"), SEED)
-    arena.order(0, 0, ATTACK_UNIT, target=3)
+    arena.order(0, 0, Order.ATTACK, target=3)
     order = arena.add(NUMBER_OF["zealot"], (5.0, 16.0), agent=True, passive=True)
     assert order == [0, 1, -1, 2, 3]
     assert (arena.agents, arena.units) == (3, 5)
@@ -74,10 +75,10 @@ def test_slots_move_and_references_follow() -> None:
 
 def test_who_aimed_at_a_forgotten_unit_stands_idle() -> None:
     arena = Arena(parse("2m"), SEED)
-    arena.order(0, 0, ATTACK_UNIT, target=3)
+    arena.order(0, 0, Order.ATTACK, target=3)
     arena.run_loops(1)
     arena.kill(0, 3)
     arena.forget_dead()
-    assert arena.orders().kind[0, 0] == IDLE
+    assert arena.orders().kind[0, 0] == Order.IDLE
     arena.run_loops(50)
     assert arena.units == 3

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2.engine import DRAW, LOSS, RUNNING, WIN, Engine
-from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.codes import Order, Outcome
+from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.scenarios import SMAC, Scenario, parse
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
@@ -34,40 +35,55 @@ def test_both_sides_under_the_same_orders_win_equally_often() -> None:
     """The difference of wins is within 3.3 standard deviations of zero: one fair engine in a thousand fails."""
     engine = Engine(parse("3s5z"), np.arange(4000), mirror=True)
     run_mirrored(engine)
-    wins, losses = (engine.outcome == WIN).sum(), (engine.outcome == LOSS).sum()
+    wins, losses = (engine.outcome == Outcome.WIN).sum(), (engine.outcome == Outcome.LOSS).sum()
     assert wins + losses > 3900
     assert abs(int(wins) - int(losses)) < 3.3 * np.sqrt(wins + losses)
 
 
 def test_a_battle_reflected_east_to_west_is_the_same_battle_reflected() -> None:
-    scenario = parse("3s5z")
-    straight = Engine(scenario, np.arange(50), mirror=True)
-    reflected = Engine(scenario, np.arange(50), mirror=True)
-    for row in (at.X, at.GOAL_X, at.FACE_X):
-        reflected.f[:, row] *= -1
+    straight = Engine(parse("3s5z"), np.arange(50), mirror=True)
+    start = straight.position[0] * (-1, 1) + (32, 0)
+    reflected = Engine(parse("3s5z"), np.arange(50), mirror=True, position=start)
+    for battle, slot in np.ndindex(50, 16):
+        reflected.order(battle, slot, Order.ATTACK_MOVE, point=(9.0, 16.0) if slot < 8 else (23.0, 16.0))
     run_mirrored(straight)
     run_mirrored(reflected)
-    for row in (at.X, at.GOAL_X, at.FACE_X):
-        reflected.f[:, row] *= -1
     assert (straight.outcome == reflected.outcome).all()
-    assert (straight.f == reflected.f).all()
+    assert np.abs(straight.position - 16 - (reflected.position - 16) * (-1, 1)).max() < 1e-12
+    assert (straight.snapshot().health == reflected.snapshot().health).all()
 
 
-def test_swapping_the_sides_slots_changes_nothing_else() -> None:
-    """Agents' and enemies' slots trade places, and with them positions, goals and update order."""
-    scenario = parse("3s5z")
-    plain = Engine(scenario, np.arange(200), mirror=True)
-    swapped = Engine(scenario, np.arange(200), mirror=True)
+def army_first(seed: int, *, agents_west: bool) -> Arena:
+    """3s5z under mirrored orders, the western army created first: as agents, or as enemies."""
+    plain = Engine(parse("3s5z"), [seed], mirror=True)
+    arena = Arena(parse("3s5z"), seed)
+    for slot in range(16):
+        arena.kill(0, slot)
+    arena.forget_dead()
+    for slot, (kind, (x, y)) in enumerate(zip(plain.unit_type, plain.position[0], strict=True)):
+        arena.add(int(kind), (float(x), float(y)), agent=(slot < 8) == agents_west, passive=False)
+    for slot in range(16):
+        west = (slot < 8) == agents_west
+        arena.order(0, slot, Order.ATTACK_MOVE, point=(23.0, 16.0) if west else (9.0, 16.0))
+    return arena
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_which_side_an_army_is_on_changes_nothing_else(seed: int) -> None:
+    """The armies trade their slots, and keep positions, goals and their turns."""
+    plain, swapped = army_first(seed, agents_west=True), army_first(seed, agents_west=False)
+    for _ in range(400):
+        plain.run_loops(1)
+        swapped.run_loops(1)
     trade = np.roll(np.arange(16), 8)
-    for rows in (at.X, at.Y, at.GOAL_X, at.GOAL_Y, at.FACE_X, at.FACE_Y):
-        swapped.f[:, rows] = plain.f[:, rows][:, trade]
-    swapped.i[:, at.QUEUE] = (plain.i[:, at.QUEUE] + 8) % 16
-    assert (swapped.unit_type[trade] == plain.unit_type).all()
-    run_mirrored(plain)
-    run_mirrored(swapped)
-    mirrored = np.array([RUNNING, LOSS, WIN, DRAW, 4])[swapped.outcome]
-    assert (plain.outcome == mirrored).all()
-    assert (plain.f == swapped.f[:, :, trade]).all()
+    assert (plain.position == swapped.position[:, trade]).all()
+    assert (plain.snapshot().health == swapped.snapshot().health[:, trade]).all()
+    assert (plain.snapshot().health == 0).any()
+
+
+def hit_points(engine: Engine) -> np.ndarray:
+    now = engine.snapshot()
+    return now.health.astype(np.float64) + now.shield
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -75,14 +91,13 @@ def test_hit_points_lost_equal_damage_dealt(name: str) -> None:
     engine = Engine(parse(name), np.arange(10))
     draws = np.random.default_rng(1)
     for _ in range(60):
-        before = engine.f[:, at.HEALTH] + engine.f[:, at.SHIELD]
+        before = hit_points(engine)
         running = ~engine.done
         mask = engine.available()
         weight = draws.random(mask.shape) + 2 * (np.arange(engine.actions) >= 6)  # attack whenever possible
         engine.step(np.argmax(mask * weight, axis=2))
-        after = engine.f[:, at.HEALTH] + engine.f[:, at.SHIELD]
         lost = engine.damage_taken + engine.spent - engine.restored
-        assert (before - after)[running] == pytest.approx(lost[running], abs=1e-9)
+        assert (before - hit_points(engine))[running] == pytest.approx(lost[running], abs=1e-4)  # float32 snapshots
         assert engine.damage_dealt[running].sum(axis=1) == pytest.approx(engine.damage_taken[running].sum(axis=1))
 
 
@@ -94,8 +109,7 @@ def test_a_battle_is_the_same_in_a_batch_of_any_size(name: str) -> None:
     for k, seed in enumerate(seeds):
         alone = Engine(parse(name), [seed])
         play(alone, 40)
-        assert (alone.f[0] == together.f[k]).all()
-        assert (alone.i[0] == together.i[k]).all()
+        assert alone.state_bytes() == together.state_bytes(k)
 
 
 def test_golden_digest() -> None:
@@ -104,26 +118,26 @@ def test_golden_digest() -> None:
     for name in ("3s5z", "1c3s5z", "MMM2", "bane_vs_bane", "corridor", "2c_vs_64zg", "2s_vs_1sc", "6h_vs_8z"):
         engine = Engine(parse(name), np.arange(4))
         play(engine, 40)
-        digest.update(engine.f.tobytes() + engine.i.astype("<i8").tobytes())
+        digest.update(engine.state_bytes())
     assert digest.hexdigest()[:16] == "1c70df07099fe2b2"
 
 
 def test_other_seeds_make_other_battles() -> None:
     engine = Engine(parse("3s5z"), [1, 2])
     play(engine, 30)
-    assert (engine.f[0] != engine.f[1]).any()
+    assert (engine.position[0] != engine.position[1]).any()
 
 
 def test_battles_that_are_over_stay_as_they_ended() -> None:
     engine = Engine(parse("1z_vs_9z"), np.arange(5))
     while not engine.done.all():
         engine.step(np.ones((5, 1)))
-    end, steps = engine.f.copy(), engine.step_count.copy()
+    end, steps = engine.state_bytes(), engine.step_count.copy()
     engine.step(np.ones((5, 1)))
-    assert (engine.f == end).all()
+    assert engine.state_bytes() == end
     assert (engine.step_count == steps).all()
     assert (engine.reward == 0).all()
-    assert (engine.outcome == LOSS).all()
+    assert (engine.outcome == Outcome.LOSS).all()
 
 
 def spelled_armies(enemy: bool) -> st.SearchStrategy[str]:
@@ -139,19 +153,20 @@ def test_any_orders_in_any_scenario_keep_the_state_sound(ours: str, theirs: str,
     engine = Engine(parse(f"{ours}_vs_{theirs}"), [data.draw(st.integers(0, 2**64 - 1))])
     seed = data.draw(st.integers(0, 2**32 - 1))
     draws = np.random.default_rng(seed)
-    most = engine._table[engine.unit_type]
+    kinds = [UNIT_TYPES[int(number)] for number in engine.unit_type]
+    most = {name: [getattr(kind, name) for kind in kinds] for name in ("health", "shield", "energy_max")}
     dead = np.zeros(engine.units, dtype=bool)
     for _ in range(25):
         engine.step(draws.integers(-3, engine.actions + 4, (1, engine.agents)))
-        f = engine.f[0]
-        assert np.isfinite(f).all()
-        assert (f[at.HEALTH] >= 0).all()
-        assert not (dead & (f[at.HEALTH] > 0)).any()
-        dead |= f[at.HEALTH] == 0
-        assert (f[at.HEALTH] <= most[:, at.HEALTH_MAX]).all()
-        assert (f[at.SHIELD] <= most[:, at.SHIELD_MAX]).all()
-        assert (f[at.ENERGY] <= most[:, at.ENERGY_MAX]).all()
-        assert (np.abs(f[[at.X, at.Y]]) <= 16).all()
+        now = engine.snapshot()
+        assert all(np.isfinite(values).all() for values in (now.position, now.health, now.shield, now.energy))
+        assert (now.health >= 0).all()
+        assert not (dead & (now.health[0] > 0)).any()
+        dead |= now.health[0] == 0
+        assert (now.health[0] <= most["health"]).all()
+        assert (now.shield[0] <= most["shield"]).all()
+        assert (now.energy[0] <= most["energy_max"]).all()
+        assert ((now.position >= 0) & (now.position <= 32)).all()
         assert engine.available().any(axis=2).all()
 
 
@@ -184,4 +199,6 @@ def test_placing_a_unit_brings_it_back_fresh_and_killing_takes_it_out() -> None:
     engine.run_loops(8)
     assert engine.snapshot().health[0, 5] == 100
     assert engine.snapshot().position[0, 5].tolist() == [4.0, 20.0]
-    assert sorted(engine.i[0, at.QUEUE, : engine.counters[0, 2]]) == list(range(16))
+    engine.order(0, 5, Order.MOVE, point=(6.0, 20.0))
+    engine.run_loops(8)  # it takes one turn per loop, as everybody else
+    assert engine.position[0, 5].tolist() == [4.0 + 2.25 / 2, 20.0]

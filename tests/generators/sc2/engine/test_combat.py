@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sc2_duels import duel, loops_until
 
-from s2rm_data.generators.sc2.engine import ATTACK_UNIT, HEAL_UNIT, Engine
-from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.scenarios import parse
 
 # enemy attacker, passive agent, distance, loops until the agent is dead
@@ -53,9 +53,9 @@ def test_jitter_lengthens_a_marines_period_to_the_mean_of_the_3m_anchor() -> Non
         engine = duel("1c_vs_1m", (11.0, 16.0), (16.0, 16.0), seed=seed, jitter=True)
         hits = []
         for loop in range(400):
-            before = engine.f[0, at.TAKEN, 0]
+            before = engine.damage_taken[0, 0].copy()
             engine.run_loops(1)
-            if engine.f[0, at.TAKEN, 0] > before:
+            if engine.damage_taken[0, 0] > before:
                 hits.append(loop)
         gaps.extend(np.diff(hits))
     # 4 equally likely delays have a standard deviation of 1.12 loops, rounding adds less than 0.3: 0.04 for 1000 gaps
@@ -88,7 +88,8 @@ def test_shields_regenerate_two_a_second_after_ten_seconds_without_damage() -> N
 
 def test_zerg_regenerate_and_terrans_do_not() -> None:
     engine = duel("1h1m_vs_1sc", (3.0, 10.0), (3.0, 14.0), (28.0, 16.0))
-    engine.f[0, at.HEALTH, :2] = 20.0
+    engine.adjust(0, 0, health=20.0)
+    engine.adjust(0, 1, health=20.0)
     engine.run_loops(160)
     assert engine.snapshot().health[0, :2] == pytest.approx([20 + 10 * 0.2734, 20.0], abs=1e-5)
 
@@ -107,9 +108,8 @@ def test_a_baneling_blast_hits_every_enemy_in_its_radius_once_and_kills_the_bane
 
 def test_a_killed_baneling_blows_up_as_well() -> None:
     engine = duel("1m_vs_1b", (14.5, 16.0), (16.0, 16.0))
-    engine.f[0, at.HEALTH, 1] = 1.0
-    engine.order(0, 0, ATTACK_UNIT, target=1)
-    engine.f[0, at.COOLDOWN, 1] = 100.0
+    engine.adjust(0, 1, health=1.0, cooldown_loops=100.0)
+    engine.order(0, 0, Order.ATTACK, target=1)
     engine.run_loops(2)
     assert engine.snapshot().health[0].tolist() == [10.0, 0.0]
 
@@ -124,8 +124,8 @@ def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> N
 def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come() -> None:
     stalker = duel("1m_vs_1s", (10.0, 16.0), (16.0, 16.0))
     stalker.run_loops(4)  # released after 3 loops, 6 in the air
-    stalker.f[0, [at.HEALTH, at.SHIELD], 1] = [1.0, 0.0]
-    stalker.order(0, 0, ATTACK_UNIT, target=1)
+    stalker.adjust(0, 1, health=1.0, shield=0.0)
+    stalker.order(0, 0, Order.ATTACK, target=1)
     stalker.run_loops(2)
     assert stalker.snapshot().health[0].tolist() == [45.0, 0.0]  # the marine was quicker
     stalker.run_loops(6)
@@ -133,8 +133,8 @@ def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come
     zealots = duel("1z", (15.0, 16.0), (16.0, 16.0))
     zealots.run_loops(1)
     assert zealots.snapshot().shield[0, 0] == 42.0
-    zealots.f[0, [at.HEALTH, at.SHIELD], 1] = [1.0, 0.0]
-    zealots.order(0, 0, ATTACK_UNIT, target=1)
+    zealots.adjust(0, 1, health=1.0, shield=0.0)
+    zealots.order(0, 0, Order.ATTACK, target=1)
     zealots.run_loops(10)
     assert zealots.snapshot().health[0, 1] == 0.0
     assert zealots.snapshot().shield[0, 0] == 42.0
@@ -142,16 +142,16 @@ def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come
 
 def test_damage_of_less_than_armour_still_takes_half_a_point() -> None:
     engine = duel("1c_vs_1m", (11.0, 16.0), (16.0, 16.0))
-    engine.f[0, at.SHIELD, 0] = 5.5  # 6 - 5.5 leaves 0.5, less than the armour of 1
+    engine.adjust(0, 0, shield=5.5)  # 6 - 5.5 leaves 0.5, less than the armour of 1
     engine.run_loops(2)
-    assert engine.f[0, [at.SHIELD, at.HEALTH], 0].tolist() == [0.0, 199.5]
+    assert (engine.snapshot().shield[0, 0], engine.snapshot().health[0, 0]) == (0.0, 199.5)
 
 
 def test_a_medivac_heals_nine_a_second_for_a_third_of_energy_each() -> None:
     engine = duel("1mr1m1mv_vs_1sc", (6.0, 10.0), (6.0, 14.0), (6.0, 12.0), (30.0, 20.0))
     marine = int(np.flatnonzero(engine.unit_type[:3] == 1)[0])
-    engine.f[0, at.HEALTH, marine] = 10.0
-    engine.order(0, 2, HEAL_UNIT, target=marine)
+    engine.adjust(0, marine, health=10.0)
+    engine.order(0, 2, Order.HEAL, target=marine)
     engine.run_loops(16)
     assert engine.snapshot().health[0, marine] == pytest.approx(19.0)
     assert engine.snapshot().energy[0, 2] == pytest.approx(50 - 9 * 0.33 + 0.5625, abs=1e-4)
@@ -160,8 +160,8 @@ def test_a_medivac_heals_nine_a_second_for_a_third_of_energy_each() -> None:
 def test_only_the_hurt_and_biological_can_be_healed() -> None:
     engine = duel("1s1mv_vs_1sc", (6.0, 10.0), (6.0, 12.0), (30.0, 20.0))
     stalker, medivac = (0, 1) if engine.unit_type[0] == 4 else (1, 0)
-    engine.f[0, at.HEALTH, stalker] = 10.0
-    engine.order(0, medivac, HEAL_UNIT, target=stalker)
+    engine.adjust(0, stalker, health=10.0)
+    engine.order(0, medivac, Order.HEAL, target=stalker)
     engine.run_loops(16)
     assert engine.snapshot().health[0, stalker] == 10.0
     assert engine.snapshot().energy[0, medivac] == pytest.approx(50.5625)
@@ -182,13 +182,10 @@ def test_agents_never_attack_unordered() -> None:
 
 
 def test_an_attack_broken_off_before_its_damage_point_does_no_damage() -> None:
-    engine = duel("1s_vs_1sc", (16.0, 16.0), (24.0, 16.0))
-    engine.f[0, at.X, 0] = 24.0 - 7.0 - 16.0
-    engine.kill(0, 1)
-    engine.place(0, 1, (24.0, 16.0))
-    engine.f[0, at.COOLDOWN, 1] = 1000.0
+    engine = duel("1s_vs_1sc", (17.0, 16.0), (24.0, 16.0))
+    engine.adjust(0, 1, cooldown_loops=1000.0)
     for _ in range(20):
-        engine.order(0, 0, ATTACK_UNIT, target=1)
+        engine.order(0, 0, Order.ATTACK, target=1)
         engine.run_loops(2)
         engine.step([[1]])
     assert engine.snapshot().health[0, 1] == 300

@@ -6,39 +6,39 @@ import numpy as np
 import pytest
 from sc2_duels import duel
 
-from s2rm_data.generators.sc2.engine import ATTACK_MOVE, MOVE, Engine
-from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.codes import Action, Order
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.scenarios import parse
-from s2rm_data.generators.sc2.snapshot import EAST, NORTH, SOUTH, WEST
 from s2rm_data.generators.sc2.units import AIR, MEDIVAC, UNIT_TYPES
 
+STEPS = {Action.NORTH: (0, 1), Action.SOUTH: (0, -1), Action.EAST: (1, 0), Action.WEST: (-1, 0)}
 CROWDED = ("3s5z", "1c3s5z", "MMM2", "corridor", "bane_vs_bane", "2c_vs_64zg", "6h_vs_8z", "so_many_baneling")
 
 
-@pytest.mark.parametrize(("action", "direction"), [(NORTH, (0, 1)), (SOUTH, (0, -1)), (EAST, (1, 0)), (WEST, (-1, 0))])
+@pytest.mark.parametrize(("action", "direction"), STEPS.items())
 @pytest.mark.parametrize(
     "unit", [u for u in UNIT_TYPES.values() if u.speed_per_second > 0 and not u.is_healer], ids=lambda u: u.name
 )
 def test_a_step_covers_half_a_second_of_the_units_speed(unit, action, direction) -> None:  # type: ignore[no-untyped-def]
     engine = duel(f"1{unit.letters}_vs_1sc", (6.0, 16.0), (28.0, 16.0))
     engine.step([[action]])
-    moved = engine.f[0, [at.X, at.Y], 0] - (-10.0, 0.0)
+    moved = engine.position[0, 0] - (6.0, 16.0)
     assert moved == pytest.approx(np.array(direction) * unit.speed_per_second / 2, abs=1e-12)
 
 
 def test_a_medivac_accelerates_at_the_rate_of_the_table() -> None:
     engine = duel("1m1mv_vs_1sc", (6.0, 10.0), (6.0, 16.0), (28.0, 16.0))
-    engine.step([[0, EAST]])
+    engine.step([[Action.NO_OP, Action.EAST]])
     gain = MEDIVAC.acceleration / 256
-    assert engine.f[0, at.X, 1] == pytest.approx(-10.0 + sum(gain * k for k in range(1, 9)), abs=1e-12)
+    assert engine.position[0, 1, 0] == pytest.approx(6.0 + sum(gain * k for k in range(1, 9)), abs=1e-12)
 
 
 def test_a_move_order_ends_two_units_away() -> None:
     engine = duel("1z_vs_1sc", (6.0, 16.0), (28.0, 16.0))
-    engine.step([[EAST]])
+    engine.step([[Action.EAST]])
     engine.run_loops(30)
-    assert engine.f[0, [at.X, at.Y], 0].tolist() == [-8.0, 0.0]
+    assert engine.position[0, 0].tolist() == [8.0, 16.0]
 
 
 def random_play(name: str, steps: int, battles: int) -> Iterator[Engine]:
@@ -57,14 +57,15 @@ def test_nobody_walks_through_units_of_the_own_plane_or_walls(name: str) -> None
     for engine in random_play(name, 40, battles=4):
         kind = engine.unit_type
         plane = np.array([UNIT_TYPES[int(number)].plane for number in kind])
-        apart = engine._table[kind][:, at.APART + kind.astype(int)]
+        radius = np.array([UNIT_TYPES[int(number)].separation_radius for number in kind])
+        apart = radius[:, None] + radius[None]
         for b in range(4):
-            alive = engine.f[b, at.HEALTH] > 0
-            points = engine.f[b, [at.X, at.Y]].T
+            alive = engine.snapshot().health[b] > 0
+            points = engine.position[b]
             distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
             pairs = alive[:, None] & alive[None] & ~np.eye(len(kind), dtype=bool) & (plane[:, None] == plane[None])
             assert (distance[pairs] >= apart[pairs] - 1e-7).all()
-            cells = np.floor(points[alive] + 16).astype(int)
+            cells = np.floor(points[alive]).astype(int)
             assert ground.passable[plane[alive], cells[:, 0], cells[:, 1]].all()
 
 
@@ -72,27 +73,30 @@ def test_a_zealot_cannot_pass_a_closed_line_of_enemies() -> None:
     """Twenty-two spine crawlers close the band from wall to wall; a zealot walks against them for a minute."""
     wall = [(16.0, 8.01 + k * 0.7608) for k in range(22)]
     engine = duel("1z_vs_22sc", (8.0, 16.0), *wall)
-    engine.f[0, at.COOLDOWN, 1:] = 1e6
-    engine.order(0, 0, MOVE, point=(24.0, 16.0))
+    for slot in range(1, 23):
+        engine.adjust(0, slot, cooldown_loops=1e6)
+    engine.order(0, 0, Order.MOVE, point=(24.0, 16.0))
     engine.run_loops(16 * 60)
-    assert engine.f[0, at.X, 0] < 0
+    assert engine.position[0, 0, 0] < 16
 
 
 def test_a_colossus_walks_over_ground_units_and_zealots_do_not() -> None:
     zealots = [(16.0, 8.01 + k * 0.7608) for k in range(22)]
     for letters, passes in (("c", True), ("z", False)):
         engine = duel(f"1{letters}_vs_22sc", (8.0, 16.0), *zealots)
-        engine.f[0, at.COOLDOWN, 1:] = 1e6
-        engine.order(0, 0, MOVE, point=(24.0, 16.0))
+        for slot in range(1, 23):
+            engine.adjust(0, slot, cooldown_loops=1e6)
+        engine.order(0, 0, Order.MOVE, point=(24.0, 16.0))
         engine.run_loops(16 * 12)
-        assert (engine.f[0, at.X, 0] > 0) == passes
+        assert (engine.position[0, 0, 0] > 16) == passes
 
 
 def test_zerglings_find_the_ramps_around_the_cliff() -> None:
     engine = Engine(parse("2c_vs_64zg"), [0])
-    engine.f[0, at.HEALTH, :2] = 1e9
+    engine.adjust(0, 0, health=1e9)
+    engine.adjust(0, 1, health=1e9)
     engine.run_loops(16 * 25)
-    near = np.hypot(engine.f[0, at.X, 2:], engine.f[0, at.Y, 2:]) < 6
+    near = np.linalg.norm(engine.position[0, 2:] - 16, axis=-1) < 6
     assert near.sum() > 10
 
 
@@ -101,31 +105,30 @@ def test_zerglings_pass_the_choke_of_the_corridor() -> None:
     for agent in range(6):
         engine.kill(0, agent)
     engine.run_loops(16 * 25)
-    goal = np.array([4.47, 4.3298]) - 16
-    distance = np.hypot(engine.f[0, at.X, 6:] - goal[0], engine.f[0, at.Y, 6:] - goal[1])
+    distance = np.linalg.norm(engine.position[0, 6:] - (4.47, 4.3298), axis=-1)
     assert (distance < 5).all()
 
 
 def test_a_moving_unit_shoves_an_idle_friend_aside() -> None:
     engine = duel("2z_vs_1sc", (6.0, 16.0), (8.0, 16.0), (28.0, 16.0))
-    engine.order(0, 0, MOVE, point=(10.0, 16.0))
+    engine.order(0, 0, Order.MOVE, point=(10.0, 16.0))
     engine.run_loops(60)
-    assert engine.f[0, at.X, 0] == pytest.approx(-6.0)
-    assert engine.f[0, at.X, 1] != -8.0
+    assert engine.position[0, 0, 0] == pytest.approx(10.0)
+    assert engine.position[0, 1, 0] != 8.0
 
 
 def test_both_sides_take_any_order_to_any_point() -> None:
     engine = duel("1z_vs_1m", (4.0, 10.0), (28.0, 20.0))
-    engine.order(0, 1, MOVE, point=(28.0, 10.0))
-    engine.order(0, 0, ATTACK_MOVE, point=(28.0, 16.0))
+    engine.order(0, 1, Order.MOVE, point=(28.0, 10.0))
+    engine.order(0, 0, Order.ATTACK_MOVE, point=(28.0, 16.0))
     engine.run_loops(64)
-    assert engine.f[0, at.Y, 1] == pytest.approx(4.0 - 4 * 2.25)
-    assert engine.f[0, at.X, 0] > -5
+    assert engine.position[0, 1, 1] == pytest.approx(20.0 - 4 * 2.25)
+    assert engine.position[0, 0, 0] > 11
 
 
 def test_fliers_cross_walls() -> None:
     assert MEDIVAC.plane == AIR
     engine = duel("1m1mv_vs_1sc", (6.0, 10.0), (6.0, 9.0), (28.0, 16.0))
-    engine.order(0, 1, MOVE, point=(6.0, 3.0))
+    engine.order(0, 1, Order.MOVE, point=(6.0, 3.0))
     engine.run_loops(16 * 5)
-    assert engine.f[0, at.Y, 1] == pytest.approx(-13.0)
+    assert engine.position[0, 1, 1] == pytest.approx(3.0)
