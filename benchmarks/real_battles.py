@@ -18,6 +18,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from s2rm_data.generators.sc2.codes import Outcome
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.recordings import load
-from s2rm_data.generators.sc2.replay import compare, play_recorded
+from s2rm_data.generators.sc2.replay import compare, compare_guided, play_recorded
 from s2rm_data.generators.sc2.rollout import starts
 from s2rm_data.generators.sc2.team import Team
 from s2rm_data.seeding import sequence_seeds
@@ -56,6 +57,8 @@ def print_open(path: Path, maps: list[str], copies: int) -> None:
         spent = time.process_time() - start
         print(f"\n{name}: {len(battles)} recorded battles, each {copies} times in the engine ({spent:.1f} CPU-s)")
         print("| | game | engine |\n|---|---|---|")
+        guided = compare_guided(battles, play_recorded(battles, copies=copies, guided=True))
+        rows += [replace(row, name=f"enemies die as recorded: {row.name}") for row in guided]
         for row in rows:
             print(f"| {row.name} | {_number(row.game)} | {_number(row.engine)} |")
 

@@ -6,7 +6,9 @@
         print(row.name, row.game, row.engine)
 
 Chance differs from the game's, so battles drift apart: positions can be compared while nobody has died, later events
-as distributions over many battles.
+as distributions over many battles. An enemy that survives its recorded death by a few hit points is never attacked
+again, so a battle in open loop soon goes worse than it went in the game. A *guided* replay therefore lets every enemy
+live until its recorded death and die then: what it tells is whom the enemies attack and how hard.
 """
 
 # B battles in the engine = recordings x copies, U units of both sides (agents first), S steps
@@ -23,6 +25,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.recordings import DIRECTIONS, NEVER, Attack, Move, RecordedBattle
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
 from s2rm_data.seeding import sequence_seeds
@@ -41,9 +44,9 @@ class Replay:
     first_damage_loop: NDArray[np.int64]  # (B,)
 
 
-def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: int = 0) -> Replay:
+def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: int = 0, guided: bool = False) -> Replay:
     """Each recording's orders at its loops, `copies` times with different chance. Agents start where the recording
-    has them, or else where the engine puts them, and so do all enemies.
+    has them, or else where the engine puts them, and so do all enemies. `guided`: enemies die exactly as recorded.
     """
     name, units = battles[0].scenario, len(battles[0].unit_type)
     count = len(battles) * copies
@@ -58,6 +61,7 @@ def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: i
     position = np.zeros((steps + 1, count, units, 2), np.float32)
     death = np.full((count, units), NEVER)
     damage = np.full(count, NEVER)
+    recorded_death = np.repeat([battle.death_loop for battle in battles], copies, axis=0)
     now = engine.snapshot()
     whole = (now.health + now.shield).sum(axis=1)
     for step in range(steps):
@@ -68,12 +72,25 @@ def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: i
                 _give_orders(engine, row, battle, scripts[row // copies].get(step, {}), step, slots[row])
         for loop in range(step * LOOPS_PER_STEP + 1, (step + 1) * LOOPS_PER_STEP + 1):
             engine.run_loops(1)
+            if guided:
+                _let_die(engine, recorded_death, loop)
             now = engine.snapshot()
             dead = np.take_along_axis(now.health, slots, axis=1) <= 0
             death[dead & (death == NEVER)] = loop
             damage[((now.health + now.shield).sum(axis=1) < whole) & (damage == NEVER)] = loop
     position[steps] = np.take_along_axis(now.position, slots[..., None], axis=1)
     return Replay(copies=copies, position=position, death_loop=death, first_damage_loop=damage)
+
+
+def _let_die(engine: Engine, death_loop: NDArray[np.int64], loop: int) -> None:
+    """Enemies whose recorded loop has come die; the others are made whole again."""
+    first = engine.agents
+    now = engine.floats[:, :, first:]
+    for row, stat in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX)):
+        full = at.table()[engine.unit_type[first:], stat]
+        now[:, row] = np.where(now[:, at.HEALTH] > 0, full, now[:, row])
+    for battle, enemy in np.argwhere(death_loop[:, first:] == loop):
+        engine.kill(int(battle), int(first + enemy))
 
 
 def _slots(engine: Engine, battle: RecordedBattle, row: int) -> list[int]:
@@ -224,6 +241,29 @@ def compare(battles: Sequence[RecordedBattle], replay: Replay) -> list[Row]:
         rows.append(Row(name=name, game=_outcomes(game, n)[index], engine=_outcomes(engine, n)[index]))
     rows.append(Row(name="length of decided battles, steps", game=_length(game, n), engine=_length(engine, n)))
     return rows
+
+
+def compare_guided(battles: Sequence[RecordedBattle], replay: Replay) -> list[Row]:
+    """When and which agents die while the enemies live and die as recorded."""
+    n = battles[0].agents
+    game = np.array([battle.death_loop[:n] for battle in battles])
+    ends = np.repeat([battle.steps * LOOPS_PER_STEP for battle in battles], replay.copies)
+    engine = np.where(replay.death_loop[:, :n] <= ends[:, None], replay.death_loop[:, :n], NEVER)
+    rows = [
+        Row(name=f"first agent death, loop, {percent} % of battles", game=_quantile(game.min(axis=1), percent),
+            engine=_quantile(engine.min(axis=1), percent))
+        for percent in (10, 25, 50, 75, 90)
+    ]  # fmt: skip
+    rows.append(Row(name="agent deaths", game=float((game < NEVER).sum(axis=1).mean()),
+                    engine=float((engine < NEVER).sum(axis=1).mean())))  # fmt: skip
+    rows.append(Row(name="first dead agent is the recorded one", game=1.0,
+                    engine=_same_first(game, engine, replay.copies)))  # fmt: skip
+    return rows
+
+
+def _quantile(loops: NDArray[np.int64], percent: float) -> float | None:
+    value = float(np.percentile(loops, percent, method="nearest"))
+    return value if value < NEVER else None
 
 
 def _median(loops: NDArray[np.int64]) -> float | None:

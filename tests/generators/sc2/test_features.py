@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.scenarios import parse
-from s2rm_data.generators.sc2.snapshot import ATTACK, EAST
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 # (observation, state) sizes that SMAC's environment reports
@@ -32,8 +32,8 @@ def fought(name: str, steps: int = 30) -> Engine:
     """Two battles under way, with some units hurt and some dead: agents walk east and attack whom they can."""
     engine = Engine(parse(name), [1, 2])
     for _ in range(steps):
-        aimed = engine.available()[:, :, ATTACK:]
-        engine.step(np.where(aimed.any(axis=-1), ATTACK + aimed.argmax(axis=-1), EAST))
+        aimed = engine.available()[:, :, Action.ATTACK :]
+        engine.step(np.where(aimed.any(axis=-1), Action.ATTACK + aimed.argmax(axis=-1), Action.EAST))
     return engine
 
 

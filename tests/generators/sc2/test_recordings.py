@@ -11,7 +11,7 @@ import pytest
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.recordings import NEVER, RecordedBattle, load
-from s2rm_data.generators.sc2.replay import Replay, compare, play_recorded, sightings
+from s2rm_data.generators.sc2.replay import Replay, compare, compare_guided, play_recorded, sightings
 from s2rm_data.generators.sc2.scenarios import parse
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, NUMBER_OF
 
@@ -180,3 +180,16 @@ def test_orders_at_the_dead_are_tolerated(tmp_path: Path) -> None:
     attacks = [[8 * step, agent, 3, 12.0, 16.0] for step in range(60) for agent in range(3)]
     replay = play_recorded([battle(tmp_path, steps=60, attacks=attacks, moves=[])], copies=2)
     assert (replay.death_loop < NEVER).any()
+
+
+def test_in_a_guided_replay_enemies_die_exactly_as_recorded(tmp_path: Path) -> None:
+    attacks = [[8 * step, agent, 3, 12.0, 16.0] for step in range(60) for agent in range(3)]
+    deaths = [[300, 3, 0, 0, 0], [13, 5, 0, 0, 0]]
+    recorded = battle(tmp_path, steps=60, attacks=attacks, moves=[], deaths=deaths)
+    replay = play_recorded([recorded], copies=3, guided=True)
+    assert (replay.death_loop[:, 3:] == [300, NEVER, 13]).all()
+    assert (replay.death_loop[:, :3] < 300).all()  # three against one that does not fall
+    rows = {row.name: (row.game, row.engine) for row in compare_guided([recorded], replay)}
+    assert rows["agent deaths"] == (0.0, 3.0)
+    game, engine = rows["first agent death, loop, 50 % of battles"]
+    assert game is None and engine == np.median(replay.death_loop[:, :3].min(axis=1))
