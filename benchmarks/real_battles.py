@@ -5,11 +5,10 @@
     python benchmarks/real_battles.py --network agent.th --map 2s3z [--episodes 32]
     python benchmarks/real_battles.py                                     # open and closed
 
-`open` gives agents their recorded orders at the recorded loops and compares what happens. Heal and stop orders are not
-in the recordings: fighters without an order are told to stop (SMAC orders every living agent at every step), healers
-are assumed to heal whoever near them is hurt most. `closed` plays agents that choose at random and compares lengths and
-returns with public training logs. `--network` plays recurrent agents of pymarl's kind (fc1, GRU cell, fc2; torch files
-with weights only) greedily on SMAC's observations.
+`open` gives agents their recorded orders at the recorded loops and compares what happens, once as it comes and once
+with the enemies dying as recorded. `closed` plays agents that choose at random and compares lengths and returns with
+public training logs. `--network` plays recurrent agents of pymarl's kind (fc1, GRU cell, fc2; torch files with weights
+only) greedily on SMAC's observations.
 """
 
 from __future__ import annotations

@@ -26,12 +26,11 @@ from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.recordings import DIRECTIONS, NEVER, Attack, Move, RecordedBattle
-from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
+from s2rm_data.generators.sc2.recordings import NEVER, Attack, Heal, Move, RecordedBattle, Stop
+from s2rm_data.generators.sc2.units import LOOPS_PER_STEP
 from s2rm_data.seeding import sequence_seeds
 
 EARLY_LOOPS = 24
-_HEAL_REACH = 6.0  # SMAC's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +114,13 @@ def _slots(engine: Engine, battle: RecordedBattle, row: int) -> list[int]:
     return [chosen[agent] for agent in range(battle.agents)] + list(range(battle.agents, len(battle.unit_type)))
 
 
-Script = dict[int, dict[int, Move | Attack]]  # by step and agent
+Given = Move | Attack | Stop | Heal
+Script = dict[int, dict[int, Given]]  # by step and agent
 
 
 def _script(battle: RecordedBattle) -> Script:
     script: Script = {}
-    orders: list[Move | Attack] = [*battle.moves, *battle.attacks]
+    orders: list[Given] = [*battle.moves, *battle.attacks, *battle.stops, *battle.heals]
     for order in orders:
         script.setdefault(order.loop // LOOPS_PER_STEP, {})[order.agent] = order
     return script
@@ -130,7 +130,7 @@ def _give_orders(
     engine: Engine,
     row: int,
     battle: RecordedBattle,
-    orders: dict[int, Move | Attack],
+    orders: dict[int, Given],
     step: int,
     slots: NDArray[np.int64],
 ) -> None:
@@ -141,30 +141,13 @@ def _give_orders(
             continue  # where it lives on in the engine, it keeps its last order
         order, slot = orders.get(agent), int(slots[agent])
         if isinstance(order, Move):
-            dx, dy = DIRECTIONS[order.direction]
-            engine.order(row, slot, Order.MOVE, point=(order.position[0] + dx, order.position[1] + dy))
+            engine.order(row, slot, Order.MOVE, point=order.goal)
         elif isinstance(order, Attack):
             engine.order(row, slot, Order.ATTACK, target=int(slots[order.target]))
-        elif UNIT_TYPES[battle.unit_type[agent]].is_healer:
-            _heal_somebody(engine, row, slot)
-        else:
+        elif isinstance(order, Heal):
+            engine.order(row, slot, Order.HEAL, target=int(slots[order.target]))
+        elif isinstance(order, Stop):
             engine.order(row, slot, Order.IDLE)
-
-
-def _heal_somebody(engine: Engine, row: int, slot: int) -> None:
-    """Assumption: a healer without a recorded order heals whoever within SMAC's reach has lost the largest share."""
-    now = engine.snapshot()
-    best, best_share = -1, 1.0
-    for other in range(engine.agents):
-        unit = UNIT_TYPES[int(engine.unit_type[other])]
-        dx, dy = now.position[row, other] - now.position[row, slot]
-        share = float(now.health[row, other]) / unit.health
-        if not unit.is_healer and 0 < share < best_share and np.hypot(dx, dy) <= _HEAL_REACH:
-            best, best_share = other, share
-    if best >= 0:
-        engine.order(row, slot, Order.HEAL, target=best)
-    else:
-        engine.order(row, slot, Order.IDLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +180,7 @@ def sightings(battles: Sequence[RecordedBattle], replay: Replay, *, enemies: boo
         if enemies:
             rows |= {(a.loop, index, a.target, *a.position) for a in battle.attacks}
         else:
-            rows |= {(m.loop, index, m.agent, *m.position) for m in battle.moves}
+            rows |= {(m.loop, index, m.agent, *m.position) for m in battle.moves if m.position is not None}
     table = np.array(sorted(rows)).reshape(-1, 5).repeat(replay.copies, axis=0)
     loop, index, unit = table[:, :3].astype(np.int64).T
     copy = np.arange(len(table)) % replay.copies
