@@ -5,11 +5,10 @@
     python benchmarks/real_battles.py --network agent.th --map 2s3z [--episodes 32]
     python benchmarks/real_battles.py                                     # open and closed
 
-`open` gives agents their recorded orders at the recorded loops and compares what happens. Heal and stop orders are not
-in the recordings: fighters without an order are told to stop (SMAC orders every living agent at every step), healers
-are assumed to heal whoever near them is hurt most. `closed` plays agents that choose at random and compares lengths and
-returns with public training logs. `--network` plays recurrent agents of pymarl's kind (fc1, GRU cell, fc2; torch files
-with weights only) greedily on SMAC's observations.
+`open` gives agents their recorded orders at the recorded loops and compares what happens, once as it comes and once
+with the enemies dying as recorded. `closed` plays agents that choose at random and compares lengths and returns with
+public training logs. `--network` plays recurrent agents of pymarl's kind (fc1, GRU cell, fc2; torch files with weights
+only) greedily on SMAC's observations.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from s2rm_data.generators.sc2.codes import Outcome
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.recordings import load
-from s2rm_data.generators.sc2.replay import compare, play_recorded
+from s2rm_data.generators.sc2.replay import compare, compare_guided, play_recorded
 from s2rm_data.generators.sc2.rollout import starts
 from s2rm_data.generators.sc2.team import Team
 from s2rm_data.seeding import sequence_seeds
@@ -56,6 +56,8 @@ def print_open(path: Path, maps: list[str], copies: int) -> None:
         spent = time.process_time() - start
         print(f"\n{name}: {len(battles)} recorded battles, each {copies} times in the engine ({spent:.1f} CPU-s)")
         print("| | game | engine |\n|---|---|---|")
+        guided = compare_guided(battles, play_recorded(battles, copies=copies, guided=True))
+        rows += [replace(row, name=f"enemies die as recorded: {row.name}") for row in guided]
         for row in rows:
             print(f"| {row.name} | {_number(row.game)} | {_number(row.engine)} |")
 

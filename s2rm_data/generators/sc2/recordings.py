@@ -2,10 +2,10 @@
 
     battles = load(Path("real_battles.json.gz"))["2s3z"]
 
-A recording tells, for units numbered in order of creation (agents first): every move order with the agent's exact
-position at that loop, every attack order with the target's exact position, every death with its loop and killer.
-Loops count from SMAC's first step of the episode. Heal and stop orders are not recorded. SMAC orders every living agent
-at every step, so a fighter without a recorded order was told to stop.
+A recording tells, for units numbered in order of creation (agents first), every order of the agents and every death
+with its loop and killer. A move order goes to a point 2 from the agent on one axis: where the direction is known, it
+tells the agent's exact position at that loop. An attack order carries the exact position of its target. Loops count
+from SMAC's first step of the episode; SMAC orders every living agent at every step.
 """
 
 # U units of both sides (agents first)
@@ -34,8 +34,8 @@ NEVER = 10**6  # loop of a death that did not come
 class Move:
     loop: int
     agent: int
-    direction: str
-    position: tuple[float, float]  # of the agent at that loop
+    goal: tuple[float, float]
+    position: tuple[float, float] | None  # of the agent at that loop, where it is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,19 @@ class Attack:
     agent: int
     target: int
     position: tuple[float, float]  # of the target at that loop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    loop: int
+    agent: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heal:
+    loop: int
+    agent: int
+    target: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +70,8 @@ class RecordedBattle:
     birth_cell: tuple[tuple[int, int], ...]
     moves: tuple[Move, ...]
     attacks: tuple[Attack, ...]
+    stops: tuple[Stop, ...]
+    heals: tuple[Heal, ...]
     deaths: tuple[tuple[int, int, int | None], ...]  # loop, unit, killer (None if it was not recorded)
 
     @property
@@ -70,7 +85,7 @@ class RecordedBattle:
     @property
     def first_positions(self) -> dict[int, tuple[float, float]]:
         """Where agents stood at loop 0, for those whose first order tells."""
-        return {move.agent: move.position for move in self.moves if move.loop == 0}
+        return {move.agent: move.position for move in self.moves if move.loop == 0 and move.position is not None}
 
 
 def load(path: Path) -> dict[str, list[RecordedBattle]]:
@@ -84,7 +99,8 @@ def load(path: Path) -> dict[str, list[RecordedBattle]]:
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise UsageError(
             f"{path} cannot be read as recorded battles ({type(error).__name__}: {error}); it has to be gzipped JSON, "
-            "a list of episodes with steps, types, owner, birth_cell, deaths, moves and attacks under each map's name"
+            "a list of episodes with steps, types, owner, birth_cell, deaths, moves and attacks (and moves_to, stops, "
+            "heals) under each map's name"
         ) from error
 
 
@@ -105,9 +121,23 @@ def _decode(scenario: str, episode: dict[str, Any]) -> RecordedBattle:
         unit_type=tuple(NUMBER_OF[name.removesuffix("_RL").lower()] for name in episode["types"]),
         agents=agents,
         birth_cell=tuple((int(x), int(y)) for x, y in episode["birth_cell"]),
-        moves=tuple(Move(loop=m[0], agent=m[1], direction=m[2], position=(m[3], m[4])) for m in episode["moves"]),
+        moves=(*map(_move, episode["moves"]), *map(_move_to, episode.get("moves_to", ()))),
         attacks=tuple(Attack(loop=a[0], agent=a[1], target=a[2], position=(a[3], a[4])) for a in episode["attacks"]),
+        stops=tuple(Stop(loop=loop, agent=agent) for loop, agent in episode.get("stops", ())),
+        heals=tuple(Heal(loop=loop, agent=agent, target=target) for loop, agent, target in episode.get("heals", ())),
         deaths=tuple(
             (d[0], d[1], d[2] if d[2] is not None and d[2] >= 0 else None) for d in episode["deaths"]
         ),
     )  # fmt: skip
+
+
+def _move(entry: list[Any]) -> Move:
+    """A move whose direction, and so the agent's position, is known."""
+    loop, agent, direction, x, y = entry
+    dx, dy = DIRECTIONS[direction]
+    return Move(loop=loop, agent=agent, goal=(x + dx, y + dy), position=(x, y))
+
+
+def _move_to(entry: list[Any]) -> Move:
+    loop, agent, x, y = entry
+    return Move(loop=loop, agent=agent, goal=(x, y), position=None)

@@ -6,7 +6,9 @@
         print(row.name, row.game, row.engine)
 
 Chance differs from the game's, so battles drift apart: positions can be compared while nobody has died, later events
-as distributions over many battles.
+as distributions over many battles. An enemy that survives its recorded death by a few hit points is never attacked
+again, so a battle in open loop soon goes worse than it went in the game. A *guided* replay therefore lets every enemy
+live until its recorded death and die then: what it tells is whom the enemies attack and how hard.
 """
 
 # B battles in the engine = recordings x copies, U units of both sides (agents first), S steps
@@ -23,12 +25,12 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.recordings import DIRECTIONS, NEVER, Attack, Move, RecordedBattle
-from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
+from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.recordings import NEVER, Attack, Heal, Move, RecordedBattle, Stop
+from s2rm_data.generators.sc2.units import LOOPS_PER_STEP
 from s2rm_data.seeding import sequence_seeds
 
 EARLY_LOOPS = 24
-_HEAL_REACH = 6.0  # SMAC's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +43,9 @@ class Replay:
     first_damage_loop: NDArray[np.int64]  # (B,)
 
 
-def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: int = 0) -> Replay:
+def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: int = 0, guided: bool = False) -> Replay:
     """Each recording's orders at its loops, `copies` times with different chance. Agents start where the recording
-    has them, or else where the engine puts them, and so do all enemies.
+    has them, or else where the engine puts them, and so do all enemies. `guided`: enemies die exactly as recorded.
     """
     name, units = battles[0].scenario, len(battles[0].unit_type)
     count = len(battles) * copies
@@ -58,6 +60,7 @@ def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: i
     position = np.zeros((steps + 1, count, units, 2), np.float32)
     death = np.full((count, units), NEVER)
     damage = np.full(count, NEVER)
+    recorded_death = np.repeat([battle.death_loop for battle in battles], copies, axis=0)
     now = engine.snapshot()
     whole = (now.health + now.shield).sum(axis=1)
     for step in range(steps):
@@ -68,12 +71,25 @@ def play_recorded(battles: Sequence[RecordedBattle], *, copies: int = 4, seed: i
                 _give_orders(engine, row, battle, scripts[row // copies].get(step, {}), step, slots[row])
         for loop in range(step * LOOPS_PER_STEP + 1, (step + 1) * LOOPS_PER_STEP + 1):
             engine.run_loops(1)
+            if guided:
+                _let_die(engine, recorded_death, loop)
             now = engine.snapshot()
             dead = np.take_along_axis(now.health, slots, axis=1) <= 0
             death[dead & (death == NEVER)] = loop
             damage[((now.health + now.shield).sum(axis=1) < whole) & (damage == NEVER)] = loop
     position[steps] = np.take_along_axis(now.position, slots[..., None], axis=1)
     return Replay(copies=copies, position=position, death_loop=death, first_damage_loop=damage)
+
+
+def _let_die(engine: Engine, death_loop: NDArray[np.int64], loop: int) -> None:
+    """Enemies whose recorded loop has come die; the others are made whole again."""
+    first = engine.agents
+    now = engine.floats[:, :, first:]
+    for row, stat in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX)):
+        full = at.table()[engine.unit_type[first:], stat]
+        now[:, row] = np.where(now[:, at.HEALTH] > 0, full, now[:, row])
+    for battle, enemy in np.argwhere(death_loop[:, first:] == loop):
+        engine.kill(int(battle), int(first + enemy))
 
 
 def _slots(engine: Engine, battle: RecordedBattle, row: int) -> list[int]:
@@ -98,12 +114,13 @@ def _slots(engine: Engine, battle: RecordedBattle, row: int) -> list[int]:
     return [chosen[agent] for agent in range(battle.agents)] + list(range(battle.agents, len(battle.unit_type)))
 
 
-Script = dict[int, dict[int, Move | Attack]]  # by step and agent
+Given = Move | Attack | Stop | Heal
+Script = dict[int, dict[int, Given]]  # by step and agent
 
 
 def _script(battle: RecordedBattle) -> Script:
     script: Script = {}
-    orders: list[Move | Attack] = [*battle.moves, *battle.attacks]
+    orders: list[Given] = [*battle.moves, *battle.attacks, *battle.stops, *battle.heals]
     for order in orders:
         script.setdefault(order.loop // LOOPS_PER_STEP, {})[order.agent] = order
     return script
@@ -113,7 +130,7 @@ def _give_orders(
     engine: Engine,
     row: int,
     battle: RecordedBattle,
-    orders: dict[int, Move | Attack],
+    orders: dict[int, Given],
     step: int,
     slots: NDArray[np.int64],
 ) -> None:
@@ -124,30 +141,13 @@ def _give_orders(
             continue  # where it lives on in the engine, it keeps its last order
         order, slot = orders.get(agent), int(slots[agent])
         if isinstance(order, Move):
-            dx, dy = DIRECTIONS[order.direction]
-            engine.order(row, slot, Order.MOVE, point=(order.position[0] + dx, order.position[1] + dy))
+            engine.order(row, slot, Order.MOVE, point=order.goal)
         elif isinstance(order, Attack):
             engine.order(row, slot, Order.ATTACK, target=int(slots[order.target]))
-        elif UNIT_TYPES[battle.unit_type[agent]].is_healer:
-            _heal_somebody(engine, row, slot)
-        else:
+        elif isinstance(order, Heal):
+            engine.order(row, slot, Order.HEAL, target=int(slots[order.target]))
+        elif isinstance(order, Stop):
             engine.order(row, slot, Order.IDLE)
-
-
-def _heal_somebody(engine: Engine, row: int, slot: int) -> None:
-    """Assumption: a healer without a recorded order heals whoever within SMAC's reach has lost the largest share."""
-    now = engine.snapshot()
-    best, best_share = -1, 1.0
-    for other in range(engine.agents):
-        unit = UNIT_TYPES[int(engine.unit_type[other])]
-        dx, dy = now.position[row, other] - now.position[row, slot]
-        share = float(now.health[row, other]) / unit.health
-        if not unit.is_healer and 0 < share < best_share and np.hypot(dx, dy) <= _HEAL_REACH:
-            best, best_share = other, share
-    if best >= 0:
-        engine.order(row, slot, Order.HEAL, target=best)
-    else:
-        engine.order(row, slot, Order.IDLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ def sightings(battles: Sequence[RecordedBattle], replay: Replay, *, enemies: boo
         if enemies:
             rows |= {(a.loop, index, a.target, *a.position) for a in battle.attacks}
         else:
-            rows |= {(m.loop, index, m.agent, *m.position) for m in battle.moves}
+            rows |= {(m.loop, index, m.agent, *m.position) for m in battle.moves if m.position is not None}
     table = np.array(sorted(rows)).reshape(-1, 5).repeat(replay.copies, axis=0)
     loop, index, unit = table[:, :3].astype(np.int64).T
     copy = np.arange(len(table)) % replay.copies
@@ -224,6 +224,29 @@ def compare(battles: Sequence[RecordedBattle], replay: Replay) -> list[Row]:
         rows.append(Row(name=name, game=_outcomes(game, n)[index], engine=_outcomes(engine, n)[index]))
     rows.append(Row(name="length of decided battles, steps", game=_length(game, n), engine=_length(engine, n)))
     return rows
+
+
+def compare_guided(battles: Sequence[RecordedBattle], replay: Replay) -> list[Row]:
+    """When and which agents die while the enemies live and die as recorded."""
+    n = battles[0].agents
+    game = np.array([battle.death_loop[:n] for battle in battles])
+    ends = np.repeat([battle.steps * LOOPS_PER_STEP for battle in battles], replay.copies)
+    engine = np.where(replay.death_loop[:, :n] <= ends[:, None], replay.death_loop[:, :n], NEVER)
+    rows = [
+        Row(name=f"first agent death, loop, {percent} % of battles", game=_quantile(game.min(axis=1), percent),
+            engine=_quantile(engine.min(axis=1), percent))
+        for percent in (10, 25, 50, 75, 90)
+    ]  # fmt: skip
+    rows.append(Row(name="agent deaths", game=float((game < NEVER).sum(axis=1).mean()),
+                    engine=float((engine < NEVER).sum(axis=1).mean())))  # fmt: skip
+    rows.append(Row(name="first dead agent is the recorded one", game=1.0,
+                    engine=_same_first(game, engine, replay.copies)))  # fmt: skip
+    return rows
+
+
+def _quantile(loops: NDArray[np.int64], percent: float) -> float | None:
+    value = float(np.percentile(loops, percent, method="nearest"))
+    return value if value < NEVER else None
 
 
 def _median(loops: NDArray[np.int64]) -> float | None:
