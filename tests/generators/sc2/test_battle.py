@@ -92,7 +92,7 @@ def test_a_battle_that_is_over_takes_no_more_orders() -> None:
 
 
 def test_a_dead_agent_can_only_do_nothing() -> None:
-    battle = Battle("2z_vs_9z")
+    battle = Battle("2z_vs_3z")
     while all(unit.alive for unit in battle.state[:2]):
         battle.step([1, 1])
     assert not battle.done

@@ -182,7 +182,7 @@ def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: i
 
 @inner
 def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near):  # type: ignore[no-untyped-def]
-    """Let those walk who waited for somebody ahead: again and again while somebody gets on, then without waiting."""
+    """Let those walk who waited for somebody ahead: again while somebody gets on, in the end without waiting."""
     first = 2 * ints.shape[1]
     waits = True
     while waiting > 0:

@@ -125,22 +125,34 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
 
 
 @inner
-def _detour(floats, ints, stats, u, ahead_x, ahead_y, side, loop):  # type: ignore[no-untyped-def]
-    """How far u has to step aside to pass everybody that stands in its way within a few units, on one side."""
+def _standing_ahead(floats, ints, stats, u, ahead_x, ahead_y, loop, near):  # type: ignore[no-untyped-def]
+    """Write who stands in front of u within a few units to near[U:]; returns where they stop."""
+    x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
+    stop = ints.shape[1]
+    for w in range(ints.shape[1]):
+        if floats[at.HEALTH, w] <= 0.0 or ints[at.MOVED_LOOP, w] >= loop - 1 or w == u:
+            continue
+        apart = stats[k, at.APART + ints[at.KIND, w]]
+        along = (floats[at.X, w] - x) * ahead_x + (floats[at.Y, w] - y) * ahead_y
+        if apart > 0.0 and -apart < along < _DETOUR_AHEAD:
+            near[stop] = w
+            stop += 1
+    return stop
+
+
+@inner
+def _detour(floats, ints, stats, u, ahead_x, ahead_y, side, near, stop):  # type: ignore[no-untyped-def]
+    """How far u has to step aside to pass everybody of near[U:stop], on one side."""
     x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
     aside, moved, rounds = 0.0, True, 0
     while moved and rounds < _DETOURS:
         moved = False
         rounds += 1
-        for w in range(ints.shape[1]):
-            dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
-            along = dx * ahead_x + dy * ahead_y
+        for index in range(ints.shape[1], stop):
+            w = near[index]
             apart = stats[k, at.APART + ints[at.KIND, w]]
-            if floats[at.HEALTH, w] <= 0.0 or apart == 0.0 or not -apart < along < _DETOUR_AHEAD:
-                continue
-            if w == u or ints[at.MOVED_LOOP, w] >= loop - 1:
-                continue
-            across = (ahead_x * dy - ahead_y * dx) * side  # how far w stands on that side
+            # how far w stands on that side
+            across = (ahead_x * (floats[at.Y, w] - y) - ahead_y * (floats[at.X, w] - x)) * side
             if across - apart < aside < across + apart - _SLACK:
                 aside = across + apart
                 moved = True
@@ -148,15 +160,16 @@ def _detour(floats, ints, stats, u, ahead_x, ahead_y, side, loop):  # type: igno
 
 
 @inner
-def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words):  # type: ignore[no-untyped-def]
+def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words, near):  # type: ignore[no-untyped-def]
     """The side on which to pass v (-1 = a wall): the one chosen before, else the shorter way around everybody who is
     in the way, else by chance.
     """
     if ints[at.BEND, u] != 0:
         return ints[at.BEND, u]
     if v >= 0:
-        left = _detour(floats, ints, stats, u, ahead_x, ahead_y, 1.0, loop)
-        right = _detour(floats, ints, stats, u, ahead_x, ahead_y, -1.0, loop)
+        stop = _standing_ahead(floats, ints, stats, u, ahead_x, ahead_y, loop, near)
+        left = _detour(floats, ints, stats, u, ahead_x, ahead_y, 1.0, near, stop)
+        right = _detour(floats, ints, stats, u, ahead_x, ahead_y, -1.0, near, stop)
         if left < right - _SLACK:
             return 1
         if right < left - _SLACK:
@@ -177,7 +190,7 @@ def _go(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped
 def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = floats[at.X, u], floats[at.Y, u], int(stats[ints[at.KIND, u], at.PLANE])
-    side = _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words)
+    side = _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words, near)
     turns = 5 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
     for _ in range(2):
         for k in range(turns):
