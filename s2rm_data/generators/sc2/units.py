@@ -1,7 +1,8 @@
-"""The unit table: ten unit types with the stats of the Liberty data set, which every SMAC map is built upon.
+"""The unit table: ten unit types with the stats that SMAC's maps show in the running game.
 
 Numbers are Blizzard's game-data export (Liberty.SC2Mod 4.10.0.75689): seconds are *Normal* seconds of 16 game loops,
-distances map units. Today's multiplayer stats differ and do not apply. `Assumption:` marks what the export leaves open.
+distances map units. Where the export has a multiplayer override, recordings show that it applies, but for the
+hydralisk's health (docs/fidelity.md). `Assumption:` marks what the export leaves open.
 """
 
 from __future__ import annotations
