@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
-.PHONY: demo test bench lint reproduce clean
+.PHONY: demo test torture bench lint reproduce clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ test: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+
+torture: $(STAMP)
+	$(BIN)/python tests/torture/run.py --minutes $(or $(MINUTES),60)
 
 lint: $(STAMP)
 	$(BIN)/ruff format .
@@ -40,7 +43,7 @@ demo: $(STAMP)
 	@echo "(smoke-size training shows that everything works, not what a model can learn)"
 
 reproduce: $(STAMP)
-	$(BIN)/python -m s2rm_data.cli.reproduce -y
+	$(BIN)/s2rm-reproduce -y
 
 clean:
 	rm -rf $(VENV) demo

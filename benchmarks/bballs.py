@@ -18,13 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from s2rm_data.generate import generate
-from s2rm_data.generators.bballs import BallsConfig, BallsSplit
+from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.render import render
 from s2rm_data.generators.bballs.simulate import simulate_sequences
+from s2rm_data.generators.bballs.source import BallsSplit
+from s2rm_data.making import generate
 from s2rm_data.seeding import sequence_seeds
 
-SUBSTEPS = 10  # a frame, as the RTRBM script takes them
+SUBSTEPS = 10  # per frame, as the RTRBM script takes them
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int = 5) -> float:

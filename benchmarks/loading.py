@@ -3,8 +3,8 @@
     python benchmarks/loading.py                       # makes small stores of its own in a temporary folder
     python benchmarks/loading.py --store data.zarr     # takes the training splits of yours
 
-Balls: 32 sequences of 100 frames a batch, 10 crops a frame in and 10 out. Target: 3,000 sequences a second.
-StarCraft II: 8 episodes a batch, images rendered from the states in memory, against reading the stored images.
+Balls: 32 sequences of 100 frames per batch, with 10 crops per frame in and 10 out. Target: 3,000 sequences per second.
+StarCraft II: 8 episodes per batch; images rendered from the states in memory, against reading the stored images.
 Speeds are given by the wall clock and by the processor time of the process (on a busy machine only the latter tells).
 """
 
@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from s2rm_data.generate import generate
-from s2rm_data.loading import BattleSource, Prefetcher, TrainingBatches, groups_of, open_source, tasks_of
+from s2rm_data.generators.sc2.loading import BattleSource, Prefetcher, TrainingBatches, groups_of, open_source, tasks_of
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 from s2rm_data.training.machine import tune_allocator
 
@@ -91,7 +91,7 @@ def rendered_battles(source: BattleSource, batches: int) -> None:
 
 
 def small_store(folder: str) -> Store:
-    from s2rm_data.generators.bballs import plan
+    from s2rm_data.generators.bballs.source import plan
     from s2rm_data.generators.sc2.source import plan as plan_battles
 
     path = Path(folder) / "data.zarr"

@@ -1,12 +1,13 @@
-"""Time and kernels of a training step of every model on every task, against a plain reference.
+"""Time and kernels of a training step of every model on every world, against a plain reference.
 
     python benchmarks/models.py [--quick] [--threads 1] [--model s2gru] [--task bballs]
 
 The plain reference is written as the paper reads: step by step it encodes the views, then module by module attends,
-with one einsum an equation, and runs its cell, then decodes the queries; positions are concatenated to feature maps,
-images grow by transposed convolutions. What modules share is computed once a step. It shares the model's parameters,
-and its loss and all gradients are asserted equal to the model's, in double precision, before anything is timed. LSTM,
-RMC, RIMs and TTO have no loop over modules to compare with: their reference is the model's own cell, fed step by step.
+with one einsum per equation, and runs its cell (tests/reference_s2gru.py), then decodes the queries; positions are
+concatenated to feature maps, images grow by transposed convolutions. What modules share is computed once per step. It
+shares the model's parameters, and its loss and all gradients are asserted equal to the model's, in double precision,
+before anything is timed. LSTM, RMC, RIMs and TTO have no loop over modules to compare with: their reference is the
+model's own cell, fed step by step.
 
 Both run under the allocator settings that `s2rm-train` applies: without them glibc maps large buffers anew every step.
 
@@ -22,8 +23,10 @@ from __future__ import annotations
 import argparse
 import copy
 import dataclasses
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,10 +34,16 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from s2rm_data.models import BallTargets, Batch, PolarTargets, WorldModel, build, names, polar_views
+from s2rm_data.generators.bballs.crops import BallTargets
+from s2rm_data.generators.sc2.images import PolarTargets, polar_views
+from s2rm_data.models import Batch, WorldModel, build, names
 from s2rm_data.models.codecs.conv import ConvDecoder, ConvEncoder
 from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap
 from s2rm_data.training.machine import tune_allocator
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import reference_s2gru
+from reference_s2gru import cell_attention, input_attention, output_attention
 
 # --- batches: B sequences, T steps, V views, Q queries -----------------------------------------------------------
 
@@ -104,52 +113,10 @@ def plain_decoder(decoder: ConvDecoder, hidden: Tensor, s: Tensor) -> Tensor:
     return plain_grow(decoder.grow7, x)[..., : decoder.image_size[0], : decoder.image_size[1]]
 
 
-def plain_gate(gate: Any, attended: Tensor, local: Tensor) -> Tensor:
-    weight = torch.cat([gate.attended, gate.local])
-    g = torch.sigmoid(torch.relu(torch.cat([attended, local], -1) @ weight + gate.bias) @ gate.out + gate.out_bias)
-    return g * local + (1 - g) * attended
-
-
-def plain_input(model: Any, m: int, e: Tensor, q: Tensor, v: Tensor, local: Tensor, mask: Tensor, h: Tensor) -> Tensor:
-    """u of module m: e (B, A, E), q (B, A, K, D), v (B, A, K, E), local (B, M, A), mask (B, A), h (B, M, H)."""
-    k = torch.einsum("bj,jkd->bkd", h[:, m], model.input_attention.theta_k)
-    logits = torch.einsum("bakd,bkd->bak", q, k).masked_fill(~mask[..., None], -1e30)
-    weight = local[:, m, :, None] * logits.softmax(1)
-    b = torch.einsum("ba,bai->bi", local[:, m], e)
-    return plain_gate(model.input_attention.gate, torch.einsum("bak,bakv->bv", weight, v), b)
-
-
-def plain_h_bar(model: Any, m: int, k: Tensor, v: Tensor, between: Tensor, h: Tensor) -> Tensor:
-    """h-bar of module m: k (B, L, K, D), v (B, L, K, H), between (M, L), h (B, L, H)."""
-    q = torch.einsum("bj,jkd->bkd", h[:, m], model.cell_attention.phi_q)
-    weight = torch.einsum("bkd,blkd->blk", q, k).softmax(1) * between[m, :, None]
-    c = torch.einsum("l,blj->bj", between[m], h)
-    return plain_gate(model.cell_attention.gate, torch.einsum("blk,blkv->bv", weight, v), c)
-
-
-def plain_attention(model: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """(u, h-bar) of each module in turn; what modules share is computed once a step."""
-    q = torch.einsum("bai,ikd->bakd", e, model.input_attention.theta_q)
-    v = torch.einsum("bai,ikv->bakv", e, model.input_attention.theta_v)
-    local = model.z(model.p, s) * mask[:, None]
-    cell_k = torch.einsum("bli,ikd->blkd", h, model.cell_attention.phi_k)
-    cell_v = torch.einsum("bli,ikv->blkv", h, model.cell_attention.phi_v)
-    between = model.z(model.p, model.p)
-    return [
-        (plain_input(model, m, e, q, v, local, mask, h), plain_h_bar(model, m, cell_k, cell_v, between, h))
-        for m in range(h.shape[1])
-    ]
-
-
-def plain_s2gru(model: Any, modules: Any, e: Tensor, s: Tensor, mask: Tensor, h: Tensor) -> Tensor:
-    limit, inputs = model.hidden_limit, plain_attention(model, e, s, mask, h)
-    cells = zip(modules, inputs, strict=True)
-    return torch.stack([torch.gru_cell(u, h_bar.clamp(-limit, limit), *weights) for weights, (u, h_bar) in cells], 1)
-
-
 def plain_s2rmc(model: Any, modules: Any, e: Tensor, s: Tensor, mask: Tensor, state: Any) -> Any:
     memories, messages = [], []
-    for m, (u, h_bar) in enumerate(plain_attention(model, e, s, mask, state.h)):
+    inputs = zip(input_attention(model, e, s, mask, state.h), cell_attention(model, state.h), strict=True)
+    for m, (u, h_bar) in enumerate(inputs):
         layers = modules[m]
         row = affine(h_bar, *layers["h_bar_row"])
         memories.append(plain_rmc(model.memory, layers, u, state.memory[:, m], row))
@@ -181,11 +148,9 @@ def plain_rmc(core: Any, layers: dict[str, Any], u: Tensor, memory: Tensor, *row
 
 
 def split_modules(model: Any) -> Any:
-    """Each module's weights, as a list of cells would keep them; split once a window."""
+    """Each module's weights, as a list of cells would keep them; split once per window."""
     if type(model).__name__ == "S2GRU":
-        gru = model.gru
-        weights = (gru.weight_input.transpose(1, 2), gru.weight_hidden.transpose(1, 2), gru.bias_input, gru.bias_hidden)
-        return [(wi, wh, bi[0], bh[0]) for wi, wh, bi, bh in zip(*(w.unbind(0) for w in weights), strict=True)]
+        return reference_s2gru.cells(model)
     if type(model).__name__ == "S2RMC":
         named = {name: layer for name, layer in model.named_modules() if type(layer).__name__.startswith("Module")}
         split = {name: [p.unbind(0) for p in layer.parameters()] for name, layer in named.items()}
@@ -197,8 +162,10 @@ def split_modules(model: Any) -> Any:
 def plain_step(model: Any, modules: Any, e: Tensor, s: Tensor, mask: Tensor, state: Any) -> Any:
     """One step from (B, V, ...): a Python loop over modules where there are any, else the model's own cell."""
     name = type(model).__name__
-    if name in ("S2GRU", "S2RMC"):
-        return (plain_s2gru if name == "S2GRU" else plain_s2rmc)(model, modules, e, s, mask, state)
+    if name == "S2GRU":
+        return reference_s2gru.step(model, modules, e, s, mask, state, model.hidden_limit)
+    if name == "S2RMC":
+        return plain_s2rmc(model, modules, e, s, mask, state)
     (encoded,) = model.prepare(e[:, None], s[:, None], mask[:, None])
     return model.step(encoded, state)
 
@@ -221,7 +188,7 @@ def plain_forward(model: Any, batch: Batch) -> Any:
 def plain_decode(model: Any, hidden: Tensor, position: Tensor) -> Tensor:
     s = model.embedding(position)
     if hasattr(model, "module_embedding"):
-        d = torch.einsum("bqm,bmj->bqj", model.z(s, model.p), hidden)
+        d = output_attention(model, s, hidden)
     else:
         d = hidden[:, None].expand(-1, s.shape[1], -1)
     return plain_decoder(model.decoder, d.flatten(0, 1), s.flatten(0, 1)).unflatten(0, s.shape[:2])

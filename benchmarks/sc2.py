@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from s2rm_data.generate import generate
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2 import team as team_module
 from s2rm_data.generators.sc2.codes import Outcome
@@ -35,6 +34,7 @@ from s2rm_data.generators.sc2.policies import POLICIES
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.generators.sc2.source import play as roll_out
+from s2rm_data.making import generate
 from s2rm_data.seeding import sequence_seeds
 
 STAGES = ("engine", "sight", "policy", "record", "render", "write")

@@ -1,4 +1,4 @@
-"""Steps a second through StarCraft II's API against the embedded engine, and where the time goes.
+"""Steps per second through StarCraft II's API against the embedded engine, and where the time goes.
 
     python benchmarks/sc2_api.py [--scenario 3s5z] [--seconds 5] [--json]
 
@@ -22,19 +22,19 @@ import psutil
 from s2clientprotocol import sc2api_pb2 as api
 
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.backends.battle import GameBattle
-from s2rm_data.generators.sc2.backends.packages import require_smac
-from s2rm_data.generators.sc2.backends.process import GameProcess
+from s2rm_data.generators.sc2.api.client.battle import GameBattle
+from s2rm_data.generators.sc2.api.client.process import GameProcess
+from s2rm_data.generators.sc2.api.packages import require_smac
+from s2rm_data.generators.sc2.api.server.install import install
+from s2rm_data.generators.sc2.api.server.requests import Client
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.rollout import rollout
-from s2rm_data.server.install import install
-from s2rm_data.server.requests import Client
 
 STOP_ALL = 1  # SMAC's action `stop`: every agent sends an order in every step
 
 
 def rate(step: Callable[[], int], seconds: float) -> dict[str, float]:
-    """Steps a second by the clock and CPU milliseconds a step of this process; `step` returns how many it made."""
+    """Steps per second by the clock, and CPU milliseconds per step of this process; `step` returns how many it made."""
     step()
     count, wall, cpu = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - wall < seconds:
@@ -130,7 +130,7 @@ def through_pysc2(name: str, seconds: float) -> dict[str, float]:
 
 
 def episodes(name: str, seconds: float) -> dict[str, float]:
-    """Whole episodes by the policy `smac`, through the API and embedded in a batch of 200; steps a second."""
+    """Whole episodes by the policy `smac`, through the API and embedded in a batch of 200; steps per second."""
     scenario = scenarios.parse(name)
     game = GameProcess()
 

@@ -1,4 +1,4 @@
-"""Speed of training: steps a second, the share of each part, time waiting for data, peak memory.
+"""Speed of training: steps per second, the share of each part, time waiting for data, peak memory.
 
 python benchmarks/train.py                          # laptop preset on a small store made for it
 python benchmarks/train.py --store data.zarr --task sc2 --model lstm --steps 50 --threads 2
@@ -17,13 +17,13 @@ from pathlib import Path
 
 import torch
 
-from s2rm_data.generate import generate
 from s2rm_data.loading import Prefetcher, TrainingBatches
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 from s2rm_data.training import machine
 from s2rm_data.training.data import RunData
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.settle import Wishes, settle
+from s2rm_data.training.resolve import Overrides, resolve
 from s2rm_data.training.stepper import Stepper, make_optimiser
 
 
@@ -52,7 +52,7 @@ def store_of(options: argparse.Namespace, folder: str) -> Store:
 
         generate(plan_battles(scenario=["3s5z", "2s3z"], train=40, val=4), path)
     else:
-        from s2rm_data.generators.bballs import plan
+        from s2rm_data.generators.bballs.source import plan
 
         generate(plan(balls=[3], train=1000, val=50, test=0), path)
     return Store(path)
@@ -60,8 +60,8 @@ def store_of(options: argparse.Namespace, folder: str) -> Store:
 
 def measure(options: argparse.Namespace, store: Store) -> None:
     fields = {"threads": options.threads} if options.threads else {}
-    wishes = Wishes(task=options.task, model=options.model, preset=options.preset, fields=fields)
-    config = settle(store, wishes, lambda text: None)
+    overrides = Overrides(task=options.task, model=options.model, preset=options.preset, fields=fields)
+    config = resolve(store, overrides, lambda text: None)
     torch.set_num_threads(config.threads)
     if not options.untuned:
         machine.tune_allocator()
@@ -91,7 +91,7 @@ def measure(options: argparse.Namespace, store: Store) -> None:
         f"steps, {model.parameter_count():,} parameters, {config.threads} threads, allocator {tuned}"
     )
     print(
-        f"  {options.steps / wall:.2f} steps/s ({1e3 * wall / options.steps:.0f} ms a step, "
+        f"  {options.steps / wall:.2f} steps/s ({1e3 * wall / options.steps:.0f} ms per step, "
         f"{1e3 * cpu / options.steps:.0f} ms of processor time)"
     )
     for name, seconds in parts.seconds.items():

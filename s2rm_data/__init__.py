@@ -1,3 +1,66 @@
-"""Generate, store, train on and evaluate the partially observed worlds of *Spatially Structured Recurrent Modules*."""
+"""Generate, store, train on and evaluate the partially observed worlds of *Spatially Structured Recurrent Modules*.
+
+    import s2rm_data as s2
+
+    s2.generate("bballs", out="data.zarr", balls="1-6", train=400)
+    store = s2.open("data.zarr")
+    data = s2.dataset(store["bballs/train"], window=20)
+    run = s2.train(store, model="s2gru", preset="laptop")
+    s2.evaluate([run], store).tables["one_step"]
+
+These names are the public interface; docs/api.md describes each. Everything else in the package may change between
+versions. To import the package is cheap: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from s2rm_data.api import build_model, dataset, evaluate, generate, load_model, open, train
+    from s2rm_data.batch import Batch
+    from s2rm_data.generators.sc2.battle import Battle
+    from s2rm_data.generators.sc2.recorder import Recorder
+    from s2rm_data.registry import load_plugin
+    from s2rm_data.store import Store, verify
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "Battle",
+    "Recorder",
+    "Store",
+    "build_model",
+    "dataset",
+    "evaluate",
+    "generate",
+    "load_model",
+    "load_plugin",
+    "open",
+    "train",
+    "verify",
+]
+
+_MODULES = {
+    "Batch": "batch",
+    "Battle": "generators.sc2.battle",
+    "Recorder": "generators.sc2.recorder",
+    "Store": "store",
+    "load_plugin": "registry",
+    "verify": "store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'api')}")
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

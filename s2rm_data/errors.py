@@ -1,4 +1,4 @@
-"""Errors that a user can cause or mend, each family with the exit status its command ends with.
+"""Errors that a user can cause or fix, each family with the exit status its command ends with.
 
 A message says what came, what is allowed and what to do next; the command line prints it alone, without a traceback.
 """
@@ -56,6 +56,10 @@ class InterruptedRunError(S2RMError):
     """Stopped by SIGINT or SIGTERM; what was committed stays."""
 
     exit_status = 130
+
+
+class S2RMWarning(UserWarning):
+    """Something a user should know although the work continues; the command line prints it as one line."""
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

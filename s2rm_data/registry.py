@@ -1,36 +1,227 @@
-"""Things found by name: every module of a package that defines a given attribute is an entry under the module's name.
+"""Things found by name: files of a package, entry points of installed packages, and modules named with --plugin.
 
-Adding an entry is adding one file; nothing else is edited. Listing names reads the folder and imports nothing.
+Adding an entry is adding one file, inside this package or outside of it; nothing else is edited. Listing names reads
+folders and the metadata of installed packages and imports nothing.
+
+A plug-in module exports what a built-in file does (`MODEL`, `POLICY` or `WORLD`, named like the module), or several
+under the plural (`MODELS = {"name": ...}`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.metadata
+import importlib.util
 import pkgutil
+import sys
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from s2rm_data.errors import UsageError, did_you_mean
 
+ATTRIBUTES = ("MODEL", "POLICY", "WORLD")  # what a plug-in may export, each also under its plural
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """Where an entry comes from: the name and version of the package, or the file of a module."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".strip()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """`kind` is the word messages use (`policy`), `hint` the command that lists the entries."""
+    """`kind` is the word messages use (`policy`), `hint` the command that lists the entries.
+
+    `entry_points` is the group of entry points in which installed packages name further entries.
+    """
 
     package: str
     attribute: str
     kind: str
+    entry_points: str
     hint: str = ""
 
     def names(self) -> list[str]:
         """Sorted names; modules that start with an underscore are shared parts, not entries."""
-        path = importlib.import_module(self.package).__path__
-        return sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_"))
+        return sorted({*self._built_in(), *self._installed(), *self._added()})
 
-    def load(self, name: str) -> Any:
+    def _built_in(self) -> list[str]:
+        folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])  # to import the package may cost torch
+        return [m.name for m in pkgutil.iter_modules([str(folder)]) if not m.name.startswith("_")]
+
+    def _installed(self) -> dict[str, importlib.metadata.EntryPoint]:
+        built_in = self._built_in()
+        return {e.name: e for e in _entry_points(self.entry_points) if e.name not in built_in}
+
+    def _added(self) -> dict[str, tuple[Any, Plugin]]:
+        """What the modules named with --plugin bring."""
+        return {
+            name: (entry, plugin)
+            for module, plugin in _loaded
+            for name, entry in exports(module, self.attribute).items()
+        }
+
+    def require(self, name: str) -> None:
+        """Raise a `UsageError` for a name that is not there; nothing is imported."""
         names = self.names()
         if name not in names:
-            suggestion = did_you_mean(name, names) or "."
+            suggestion = did_you_mean(str(name), names) or "."
             hint = f" ({self.hint})" if self.hint else ""
-            raise UsageError(f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(names)}{hint}")
-        return getattr(importlib.import_module(f"{self.package}.{name}"), self.attribute)
+            raise UsageError(
+                f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(names)}{hint}; if a plug-in "
+                "brings it, install its package or name its module with --plugin"
+            )
+
+    def load(self, name: str) -> Any:
+        """The entry; an unknown name, or a plug-in that cannot be imported, is a `UsageError`."""
+        added = self._added()
+        if name in added:
+            if name in self._built_in():
+                raise UsageError(f"the plug-in {added[name][1].name} brings a {self.kind} {name!r}, which is built in")
+            return added[name][0]
+        if name in self._built_in():
+            return getattr(importlib.import_module(f"{self.package}.{name}"), self.attribute)
+        self.require(name)
+        entry_point = self._installed()[name]
+        try:
+            found = entry_point.load()
+            return getattr(found, self.attribute) if isinstance(found, ModuleType) else found
+        except _IMPORT_FAILURES as error:
+            raise UsageError(
+                f"the {self.kind} {name!r} of the package {_origin(entry_point)} cannot be loaded "
+                f"({entry_point.value}): {type(error).__name__}: {error}; repair or uninstall the package"
+            ) from error
+
+    def name_of(self, entry: Any) -> str | None:
+        """The name under which an entry is found, if it is."""
+        for name, (added, _) in self._added().items():
+            if added is entry:
+                return name
+        module, _, last = str(getattr(entry, "__module__", "")).rpartition(".")
+        if module == self.package and last in self._built_in():
+            return last
+        loaded = [name for name, point in self._installed().items() if point.module in sys.modules]
+        return next((name for name in loaded if self.load(name) is entry), None)
+
+    def origin(self, name: str) -> Plugin | None:
+        """The plug-in that an entry comes from; None for built-in ones."""
+        added = self._added()
+        if name in added:
+            return added[name][1]
+        entry_point = self._installed().get(name)
+        return _origin(entry_point) if entry_point else None
+
+
+MODELS = Registry(
+    package="s2rm_data.models.zoo",
+    attribute="MODEL",
+    kind="model",
+    entry_points="s2rm_data.models",
+    hint="s2rm-train --list-models shows them",
+)
+WORLDS = Registry(
+    package="s2rm_data.generators",
+    attribute="WORLD",
+    kind="world",
+    entry_points="s2rm_data.worlds",
+    hint="s2rm-data --help lists them",
+)
+
+_loaded: list[tuple[ModuleType, Plugin]] = []
+_IMPORT_FAILURES = (Exception, SystemExit)  # a script may call sys.exit
+
+
+def exports(module: ModuleType, attribute: str) -> dict[str, Any]:
+    """Entries of one kind by name: the plural's, and the single one under its own name or the module's."""
+    plural = attribute.removesuffix("Y") + "IES" if attribute.endswith("Y") else attribute + "S"
+    entries = dict(getattr(module, plural, {}))
+    if hasattr(module, attribute):
+        entry = getattr(module, attribute)
+        name = getattr(entry, "name", None)
+        entries[name if isinstance(name, str) else module.__name__.rpartition(".")[2]] = entry
+    return entries
+
+
+def plugins_used(*used: tuple[Registry, str]) -> dict[str, str]:
+    """Name and version of the plug-in behind each of these entries, by the entry's name; built-in ones are left out."""
+    origins = {name: registry.origin(name) for registry, name in used}
+    return {name: str(origin) for name, origin in origins.items() if origin}
+
+
+def load_plugin(named: str) -> Plugin:
+    """Import a module, or a Python file, and make all it exports known for the rest of the process."""
+    module = _import_file(Path(named)) if named.endswith(".py") else _import_module(named)
+    known = next((plugin for other, plugin in _loaded if other is module), None)
+    if known:
+        return known
+    if not any(exports(module, attribute) for attribute in ATTRIBUTES):
+        raise UsageError(f"the plug-in {named} exports nothing to add; it should define {' or '.join(ATTRIBUTES)}")
+    plugin = Plugin(name=module.__name__, version=str(getattr(module, "__version__", "") or _file_version(module)))
+    _loaded.append((module, plugin))
+    return plugin
+
+
+def _file_version(module: ModuleType) -> str:
+    """What tells one state of a file from another where it has no `__version__`."""
+    file = getattr(module, "__file__", None)
+    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}" if file else ""
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise UsageError(
+                f"there is no module {name!r} for --plugin; give its name, or the path of a .py file"
+            ) from None
+        raise UsageError(f"the plug-in {name} cannot be imported: {error}") from error
+    except _IMPORT_FAILURES as error:
+        raise UsageError(f"the plug-in {name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path} for --plugin")
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None:
+        if getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == path.resolve():
+            return known
+        raise UsageError(f"the plug-in {path} has the name of another module that is loaded, {name}; rename the file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except _IMPORT_FAILURES as error:
+        del sys.modules[name]
+        raise UsageError(f"the plug-in {path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+@cache
+def _all_entry_points() -> Any:
+    return importlib.metadata.entry_points()  # reads the metadata of every installed package
+
+
+def _entry_points(group: str) -> list[importlib.metadata.EntryPoint]:
+    return list(_all_entry_points().select(group=group))
+
+
+def _origin(entry_point: importlib.metadata.EntryPoint) -> Plugin:
+    package = entry_point.dist
+    if package is None:
+        return Plugin(name=entry_point.value, version="")
+    return Plugin(name=package.name, version=package.version)

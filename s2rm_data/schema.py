@@ -5,11 +5,13 @@ Generators describe themselves with these two types and know no store; the store
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,9 @@ class ArraySpec:
 
     @property
     def sequence_nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        import numpy as np  # here, so that to describe a world costs no import of it
+
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 class SplitSource(Protocol):

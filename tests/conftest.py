@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from small_stores import make_small_store
 from toy import ToySplit
 
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
+from s2rm_data.store import Store
 
 # A shell that starts the tests in the background has them ignore SIGINT, and so the programs they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -26,3 +30,25 @@ def toy_store(tmp_path: Path, toy: ToySplit) -> Path:
     path = tmp_path / "toy.zarr"
     generate([toy, ToySplit(group="toy/val", count=5)], path, shard_size=4)
     return path
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A small store of both worlds; see small_stores.py. Tests only read it."""
+    return Store(make_small_store(Path(tmp_path_factory.mktemp("store")) / "data.zarr"))
+
+
+@pytest.fixture
+def small() -> Callable[..., dict[str, Any]]:
+    """Overrides that make a model quick: small(name, task, **more)."""
+    from random_batches import small_overrides
+
+    return small_overrides
+
+
+@pytest.fixture
+def make_batch() -> Callable[..., Any]:
+    """make_batch(task, B=2, T=3, ...)."""
+    from random_batches import random_batch
+
+    return random_batch

@@ -10,8 +10,8 @@ from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as api
 
-from s2rm_data.server.requests import Client
-from s2rm_data.server.serve import Server
+from s2rm_data.generators.sc2.api.server.requests import Client
+from s2rm_data.generators.sc2.api.server.serve import Server
 
 
 class Talker:

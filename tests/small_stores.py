@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from s2rm_data.generate import generate
-from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
+from s2rm_data.making import generate
 
 FRAMES = 12
 

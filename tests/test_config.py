@@ -1,8 +1,21 @@
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
+import numpy as np
 import pytest
 
-from s2rm_data.config import canonical_json, from_json, to_json
+from s2rm_data.config import (
+    above,
+    at_least,
+    between,
+    canonical_json,
+    check_fields,
+    from_json,
+    multiple_of,
+    one_of,
+    require,
+    to_json,
+)
 from s2rm_data.errors import UsageError
 
 
@@ -39,3 +52,79 @@ def test_canonical_json_has_one_spelling() -> None:
     assert canonical_json({"b": 1.50, "a": [1, 2]}) == b'{"a":[1,2],"b":1.5}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json(float("nan"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    steps: Annotated[int, between(1, 1000)] = 100
+    speed: Annotated[float, above(0, at_most=10)] = 1.0
+    slope: Annotated[float, at_least(0, below=1)] = 0.0
+    feet: Annotated[int, at_least(2), multiple_of(2)] = 2
+    gait: Annotated[str, one_of("walk", "run")] = "walk"
+    rests: Annotated[int, between(1, 1000)] | None = None
+    goal: tuple[Annotated[float, between(-5, 5)], Annotated[float, between(-5, 5)]] = (0.0, 0.0)
+    stops: tuple[Annotated[int, at_least(0)], ...] = ()
+    weight: float = None  # type: ignore[assignment]  # None is replaced on construction
+    inner: Inner = field(default_factory=Inner)
+    notes: dict[str, Any] = field(default_factory=dict)
+    wet: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.weight is None:
+            object.__setattr__(self, "weight", 70.0)
+        require(self, "rests", (self.rests or 0) <= self.steps, f"at most steps ({self.steps})")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps": 0}, "steps is 0; it must be a whole number from 1 to 1000"),
+        ({"steps": 10**5000}, None),
+        ({"steps": 3.0}, "steps is 3.0; it must be a whole number from 1 to 1000"),
+        ({"steps": None}, "steps is None; it must be a whole number from 1 to 1000"),
+        ({"steps": True}, "steps is True; it must be a whole number from 1 to 1000"),
+        ({"speed": 0}, "speed is 0; it must be a number above 0 and of at most 10"),
+        ({"speed": "1"}, "speed is '1'; it must be a number above 0 and of at most 10"),
+        ({"speed": float("inf")}, "speed is inf; it must be a number above 0 and of at most 10"),
+        ({"speed": 10**400}, None),
+        ({"slope": 1.0}, "slope is 1.0; it must be a number of at least 0 and below 1"),
+        ({"feet": 3}, "feet is 3; it must be a whole number of at least 2, a multiple of 2"),
+        ({"gait": "runs"}, "gait is 'runs'; it must be one of walk, run; did you mean 'run'?"),
+        ({"gait": 3}, "gait is 3; it must be one of walk, run"),
+        ({"rests": 0}, "rests is 0; it must be a whole number from 1 to 1000, or None"),
+        ({"rests": 200}, "rests is 200; it must be at most steps (100)"),
+        ({"goal": (1, 2, 3)}, "goal is (1, 2, 3); it must be a list of 2, each a number from -5 to 5"),
+        ({"goal": 1}, "goal is 1; it must be a list of 2, each a number from -5 to 5"),
+        ({"goal": (1, 9)}, "goal is (1, 9); it must be a list of 2, each a number from -5 to 5"),
+        ({"stops": (1, -1)}, "stops is (1, -1); it must be a list, each a whole number of at least 0"),
+        ({"inner": {}}, "inner is {}; it must be of type Inner"),
+        ({"notes": []}, "notes is []; it must be of type dict"),
+        ({"wet": 1}, "wet is 1; it must be true or false"),
+    ],
+)
+def test_what_a_field_does_not_take_gets_one_style_of_message(given: dict[str, Any], message: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        Walk(**given)
+    assert message is None or str(caught.value) == message
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("given", [{"goal": [1, 2, 3]}, {"goal": 7}, {"steps": "many"}, {"inner": 3}])
+def test_json_of_the_wrong_shape_is_refused_by_the_config_itself(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(given))} is "):
+        from_json(Walk, given)
+
+
+def test_values_are_kept_in_the_type_of_their_field() -> None:
+    walk = Walk(steps=np.int64(7), speed=2, goal=[np.float32(0.5), 1], stops=[1, 2])
+    assert to_json(walk) == to_json(Walk()) | {"steps": 7, "speed": 2.0, "goal": [0.5, 1.0], "stops": [1, 2]}
+    assert [type(value) for value in (walk.steps, walk.speed, walk.goal, *walk.goal)] == [
+        int, float, tuple, float, float,
+    ]  # fmt: skip
+    assert from_json(Walk, to_json(walk)) == walk
+
+
+def test_none_passes_where_it_is_the_default() -> None:
+    assert Walk().weight == 70.0
+    assert Walk(weight=3).weight == 3.0

@@ -3,7 +3,13 @@ import pytest
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import Registry
 
-STORE = Registry(package="s2rm_data.store", attribute="__name__", kind="part", hint="look in the folder")
+STORE = Registry(
+    package="s2rm_data.store",
+    attribute="__name__",
+    kind="part",
+    entry_points="s2rm_data.parts",
+    hint="look in the folder",
+)
 
 
 def test_every_module_of_the_package_is_an_entry() -> None:

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import available_cores
+from s2rm_data.cli.options import available_cores, plugin_option
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.cli.world_options import with_world_options
 from s2rm_data.errors import UsageError, missing_component
 
 if TYPE_CHECKING:
     import torch
 
+    from s2rm_data.evaluation.evaluate import EvalConfig
     from s2rm_data.evaluation.runs import Run
     from s2rm_data.store import Store
 
 
 @click.command(
     "s2rm-eval",
+    cls=with_world_options(lambda world: world.evaluation_options),
     epilog=EXIT_STATUSES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
@@ -53,11 +56,8 @@ if TYPE_CHECKING:
     help="Sequences of each group for scores with views dropped.  [default: 50; --quick: 5]",
 )
 @click.option("--rollout-sequences", type=int, default=None, help="Sequences rolled out.  [default: 50; --quick: 5]")
-@click.option("--episode", type=int, default=0, show_default=True, help="sc2: episode whose images are drawn.")
-@click.option("--agent", type=int, default=0, show_default=True, help="sc2: agent whose images are drawn.")
-@click.option("--step", type=int, default=None, help="sc2: step drawn.  [default: the middle of the agent's life]")
 @click.option("--device", default=None, help="cpu, cuda, cuda:1.  [default: a GPU if there is one]")
-@click.option("--threads", type=click.IntRange(1), default=None, help="CPU threads.  [default: one a core]")
+@click.option("--threads", type=click.IntRange(1, 1024), default=None, help="CPU threads.  [default: one per core]")
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier evaluation in --out.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
@@ -70,6 +70,7 @@ def evaluate(
     overwrite: bool,
     quiet: bool,
     as_json: bool,
+    given: dict[str, Any],
     **options: Any,
 ) -> None:
     """Evaluate trained runs: the paper's figures and tables, roll-outs, and an HTML report of it all.
@@ -89,18 +90,18 @@ def evaluate(
     from s2rm_data.evaluation.evaluate import evaluate as evaluate_runs
     from s2rm_data.evaluation.runs import load_runs
 
-    config = _config(options)
+    config = _config(options, given)
     on = _set_up(device, threads)
     loaded = load_runs(runs, on)
     opened = _open_store(loaded, store)
-    folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 else Path("evaluation"))
+    folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 and loaded[0].path else Path("evaluation"))
     check_folder(folder, overwrite=overwrite)
     begun = time.monotonic()
     with progress_for("evaluating", "sequences", quiet=quiet) as progress:
         made = evaluate_runs(loaded, opened, config, device=on, progress=progress)
     if not quiet:
         click.echo("s2rm-eval: drawing figures", err=True)
-    written = write_artefacts(made, opened, folder)
+    written = write_artefacts(made, folder)
     if as_json:
         click.echo(json.dumps(made.results))
     elif not quiet:
@@ -115,12 +116,11 @@ def _need_torch() -> None:
         raise missing_component("torch", "train", "evaluating a model") from None
 
 
-def _config(options: dict[str, Any]) -> Any:
+def _config(options: dict[str, Any], given: dict[str, Any]) -> EvalConfig:
     from s2rm_data.evaluation.evaluate import EvalConfig
 
-    quick = options.pop("quick")
-    given = {name: value for name, value in options.items() if value is not None}
-    return EvalConfig.quick(**given) if quick else EvalConfig(**given)
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return EvalConfig.of(**chosen, options=given)
 
 
 def _set_up(device: str | None, threads: int | None) -> torch.device:
@@ -147,6 +147,9 @@ def _open_store(runs: list[Run], given: Path | None) -> Store:
             f"the store the runs were trained on ({path or 'unknown'}) is not there; name one with --store"
         )
     return Store(path)
+
+
+evaluate.params.append(plugin_option())
 
 
 def main() -> NoReturn:

@@ -16,7 +16,7 @@ from s2rm_data.cli.sizes import human
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("group", nargs=-1, required=True)
-@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5, or gif: a folder of GIFs.")
+@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5 or gif (a folder).")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
 @click.option(
     "-o",
@@ -41,8 +41,9 @@ def export(
 ) -> None:
     """Copy each GROUP of STORE to a file of another format, or to a folder of GIFs.
 
-    Frames are written as 0 and 1, one byte a pixel; NPZ and HDF5 are compressed and carry the group's settings. Memory
-    stays small whatever the size of the group, but `numpy.load` of a large NPZ does not: take HDF5 to read in parts.
+    Frames are written as 0 and 1, one byte per pixel; NPZ and HDF5 are compressed and carry the group's settings.
+    Writing needs little memory whatever the size of the group, but `numpy.load` reads a whole array of an NPZ at once:
+    choose HDF5 to read in parts.
 
     \b
     Examples:
@@ -50,8 +51,8 @@ def export(
       s2rm-data export data.zarr bballs/train bballs/val -f hdf5   # needs pip install 's2rm-data[export]'
       s2rm-data export data.zarr sc2/3s5z/val -f gif -n 3          # exports/sc2-3s5z-val/00000.gif, ...
     """
-    from s2rm_data.evaluation.export import export as export_group
-    from s2rm_data.evaluation.export import work_of
+    from s2rm_data.inspection.export import export as export_group
+    from s2rm_data.inspection.export import work_of
     from s2rm_data.store import Store
 
     opened = Store(store)

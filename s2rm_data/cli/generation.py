@@ -1,4 +1,4 @@
-"""What `bballs` and `sc2` do alike once their splits are known: dry run, generation, summary."""
+"""What all worlds do alike once their splits are known: dry run, generation, summary."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from s2rm_data.errors import UsageError
 
 if TYPE_CHECKING:
     from s2rm_data.schema import SplitSource
+    from s2rm_data.world import Making
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class Run:
 
     out: Path
     workers: int | None
-    shard_size: int
+    shard_size: int | None  # None: the world's own
     overwrite: bool
     dry_run: bool
     quiet: bool
@@ -34,22 +35,26 @@ class Run:
     unit: str
 
 
-def run_generation(sources: Sequence[SplitSource], run: Run) -> None:
+def run_generation(making: Making, run: Run) -> None:
+    from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
+
     workers = worker_count(run.workers)
-    if run.shard_size < 1:
+    shard_size = run.shard_size if run.shard_size is not None else making.shard_size or DEFAULT_SHARD_SIZE
+    if shard_size < 1:
         raise UsageError(f"--shard-size {run.shard_size} is not possible; allowed are 1 or more")
-    if not sources:
-        raise UsageError("nothing to make: all of --train, --val and --test are 0")
-    if run.dry_run:
-        _dry_run(sources, run)
-        return
-    _generate(sources, run, workers)
+    for note in () if run.quiet else making.notes:
+        click.echo(f"s2rm-data: {note}", err=True)
+    with making.open() as splits:
+        if run.dry_run:
+            _dry_run(splits, run, shard_size)
+        else:
+            _generate(splits, run, workers, shard_size)
 
 
-def _dry_run(sources: Sequence[SplitSource], run: Run) -> None:
-    from s2rm_data.generate import plan_splits
+def _dry_run(sources: Sequence[SplitSource], run: Run, shard_size: int) -> None:
+    from s2rm_data.making import plan_splits
 
-    plans = plan_splits(sources, run.out, shard_size=run.shard_size, overwrite=run.overwrite)
+    plans = plan_splits(sources, run.out, shard_size=shard_size, overwrite=run.overwrite)
     sequences, nbytes = sum(p.sequences for p in plans), sum(p.nbytes for p in plans)
     if run.as_json:
         splits = [
@@ -64,8 +69,8 @@ def _dry_run(sources: Sequence[SplitSource], run: Run) -> None:
     click.echo(f"{'in all':<{width}}  {sequences:>9,} {run.unit}  about {human(nbytes):>9}  (nothing written)")
 
 
-def _generate(sources: Sequence[SplitSource], run: Run, workers: int) -> None:
-    from s2rm_data.generate import generate
+def _generate(sources: Sequence[SplitSource], run: Run, workers: int, shard_size: int) -> None:
+    from s2rm_data.making import generate
 
     begun = time.monotonic()
     with progress_for("generating", run.unit, quiet=run.quiet) as progress:
@@ -73,7 +78,7 @@ def _generate(sources: Sequence[SplitSource], run: Run, workers: int) -> None:
             sources,
             run.out,
             workers=workers,
-            shard_size=run.shard_size,
+            shard_size=shard_size,
             overwrite=run.overwrite,
             progress=progress,
         )

@@ -1,4 +1,4 @@
-"""`info` and `verify`: what is in a store, and whether it is still what was written."""
+"""`info`, `verify` and `repair`: what is in a store, whether it is still what was written, and making it so again."""
 
 from __future__ import annotations
 
@@ -47,20 +47,31 @@ def info(store: Path, as_json: bool) -> None:
         click.echo("\nempty")
     if damage:
         raise DamagedStoreError(
-            "\n".join([*damage, f"{store}: s2rm-data verify {store} lists everything that is wrong"])
+            "\n".join([*damage, f"{store}: `s2rm-data verify {store}` lists everything that is wrong"])
         )
 
 
 def _print_group(group: Any) -> None:
     settings = group.settings
-    click.echo(f"\n{group.path}  {len(group):,} {next(iter(group.arrays.values())).dims[0]}s, {human(group.nbytes)}")
+    click.echo()
+    unit = next(iter(group.arrays.values())).dims[0]
+    click.echo(_printable(f"{group.path}  {len(group):,} {unit}s, {human(group.nbytes)}"))
     width = max(len(name) for name in group.arrays)
     for name, array in group.arrays.items():
         shape = " x ".join(f"{size} {dim}" for dim, size in zip(array.dims, array.shape, strict=True))
-        click.echo(f"  {name:<{width}}  {array.dtype!s:<8} {shape}")
-    config = ", ".join(f"{key} {value}" for key, value in sorted(settings["config"].items()))
-    click.echo(f"  made by {settings['generator']} {settings['generator_version']}, seed {settings['seed']}: {config}")
-    click.echo(f"  {group.attributes['package']}: {group.attributes['command']}")
+        click.echo(_printable(f"  {name:<{width}}  {array.dtype!s:<8} {shape}"))
+    config = settings.get("config", {})
+    config = (
+        ", ".join(f"{key} {value}" for key, value in sorted(config.items())) if isinstance(config, dict) else config
+    )
+    generator, version, seed = (settings.get(key, "?") for key in ("generator", "generator_version", "seed"))
+    click.echo(_printable(f"  made by {generator} {version}, seed {seed}: {config}"))
+    click.echo(_printable(f"  {group.attributes.get('package', '?')}: {group.attributes.get('command', '?')}"))
+
+
+def _printable(text: str) -> str:
+    """Without control characters, with which a stranger's store could write anywhere on the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _as_json(store: Any) -> dict[str, Any]:
@@ -104,3 +115,31 @@ def verify(store: Path, quiet: bool, as_json: bool) -> None:
         for group, digest in report.digests.items():
             click.echo(f"{digest}  {group}")
         click.echo(f"{store}: {report.objects:,} objects, {human(report.nbytes)}, all as committed")
+
+
+@click.command(epilog=EXIT_STATUSES)
+@STORE
+@click.argument("group")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+@click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
+def repair(store: Path, group: str, quiet: bool, as_json: bool) -> None:
+    """Make again what is missing or damaged of GROUP in STORE, and nothing else.
+
+    What is made must be, to the byte, what was committed; otherwise it is not written and the command fails. Battles
+    that were played in StarCraft II itself, or recorded, cannot be made again.
+
+    \b
+    Example:
+      s2rm-data repair data.zarr bballs/train
+    """
+    from s2rm_data.making.repair import repair as repair_group
+
+    with progress_for("repairing", "sequences", quiet=quiet) as progress:
+        done = repair_group(store, group, progress=progress)
+    if as_json:
+        click.echo(json.dumps({"store": str(store), "group": group, "repaired": done.objects, "checked": done.checked}))
+    elif not quiet:
+        for name in done.objects:
+            click.echo(name)
+        made = f"{len(done.objects):,} of {done.checked:,} objects made again" if done.objects else "nothing to repair"
+        click.echo(f"s2rm-data: {store}: {made}", err=True)

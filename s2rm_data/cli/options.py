@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,10 @@ from typing import Any, TypeVar
 import click
 
 from s2rm_data.errors import UsageError
+from s2rm_data.registry import load_plugin
+
+MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
+MOST_WORKERS = 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,62 +25,43 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class CountSet(click.ParamType):
-    """`3`, `1-6` or `1,3-5` as a sorted tuple of distinct whole numbers from 1."""
+class TakesPlugins(click.Command):
+    """Modules named with --plugin anywhere on the line are loaded first, so that all that follows knows them."""
 
-    name = "NUMBERS"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        numbers: set[int] = set()
-        for part in str(value).split(","):
-            match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part)
-            if not match:
-                self.fail(f"{value!r} is not a set of numbers; write 3, 1-6 or 1,3-5", param, ctx)
-            low, high = int(match[1]), int(match[2] or match[1])
-            if low < 1:
-                self.fail(f"{value!r} contains 0; the smallest number is 1", param, ctx)
-            if high < low:
-                self.fail(f"{part.strip()!r} runs backwards; write {high}-{low}", param, ctx)
-            if high - low >= 1000:
-                self.fail(f"{part.strip()!r} spans more than 1000 numbers", param, ctx)
-            numbers |= set(range(low, high + 1))
-        return tuple(sorted(numbers))
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = [after for word, after in itertools.pairwise(args) if word == "--plugin"]
+        named += [word.partition("=")[2] for word in args if word.startswith("--plugin=")]
+        # The shell's completion parses a line that is not finished: it offers what can be loaded and says nothing.
+        with contextlib.suppress(UsageError) if ctx.resilient_parsing else contextlib.nullcontext():
+            for name in named:
+                load_plugin(name)
+        return super().parse_args(ctx, args)
 
 
-class Range(click.ParamType):
-    """`2` or `2-4.5` as a pair of numbers."""
-
-    name = "NUMBER[-NUMBER]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value
-        match = re.fullmatch(r"\s*([0-9.]+(?:e-?\d+)?)\s*(?:-\s*([0-9.]+(?:e-?\d+)?)\s*)?", str(value))
-        try:
-            if not match:
-                raise ValueError
-            low, high = float(match[1]), float(match[2] or match[1])
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor a range; write 2 or 2-4.5", param, ctx)
-        if high < low:
-            self.fail(f"{value!r} runs backwards; write {high:g}-{low:g}", param, ctx)
-        return low, high
+def plugin_option() -> click.Option:
+    return click.Option(
+        ["--plugin", "plugins"],
+        multiple=True,
+        expose_value=False,
+        metavar="MODULE",
+        help="Module or .py file that brings a model, policy or world of your own; may be repeated.",
+    )
 
 
 def generation_options(command: F) -> F:
     """The options that every generator has, in the same words."""
     options = [
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the whole run."),
         click.option(
-            "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one a core]"
+            "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help="Seed of the whole run."
+        ),
+        click.option(
+            "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"
         ),
         click.option(
             "-o", "--out", type=click.Path(path_type=Path), default=Path("data.zarr"), show_default=True,
             help="Store to write or add to.",
         ),
-        click.option("--shard-size", type=int, default=None, help="Sequences a shard file."),
+        click.option("--shard-size", type=int, default=None, help="Sequences per shard file."),
         click.option("--overwrite", is_flag=True, help="Make these splits again, whatever is there under their names."),
         click.option("--dry-run", is_flag=True, help="Say what would be made and how large it is; write nothing."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, no summary."),
@@ -85,7 +71,7 @@ def generation_options(command: F) -> F:
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
-    """For `shell_complete`: the names that go on as typed, also the last of a list such as 3s5z,2s3z."""
+    """For `shell_complete`: the names that begin as typed, also the last of a list such as 3s5z,2s3z."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -94,20 +80,31 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     return complete
 
 
-def named_option(name: str, names: Sequence[str], default: str) -> Callable[[F], F]:
-    """One of `names`, which the shell completes; what a wrong one gets is left to the command, which knows more."""
-    listed = f"{', '.join(names[:-1])} or {names[-1]}.  [default: {default}]"
-    return click.option(name, default=None, shell_complete=completing(lambda: names), help=listed)
+class NamedOption(click.Option):
+    """One of some names, which the help lists and the shell completes; plug-ins may add to them until the last moment.
+
+    What a wrong one gets is left to the command, which knows more.
+    """
+
+    names: Callable[[], Sequence[str]]
+    shown: str
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names = self.names()
+        self.help = f"{', '.join(names[:-1])} or {names[-1]}.  [default: {self.shown}]"
+        return super().get_help_record(ctx)
 
 
-def count_option(name: str, default: int | None, text: str) -> Callable[[F], F]:
-    shown = {"show_default": True} if default is not None else {}
-    return click.option(name, type=click.IntRange(0, 10**9), default=default, help=text, **shown)  # type: ignore[arg-type]
+def named_option(name: str, names: Callable[[], Sequence[str]], default: str) -> Callable[[F], F]:
+    made = type("Named", (NamedOption,), {"names": staticmethod(names), "shown": default})
+    return click.option(name, cls=made, default=None, shell_complete=completing(names), help=" ")
 
 
 def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
-    if workers < 1:
-        raise UsageError(f"--workers {workers} is not possible; allowed are 1 or more (leave it out for one a core)")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(
+            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
+        )
     return workers

@@ -1,4 +1,4 @@
-"""`python -m s2rm_data.cli.reproduce`: the whole reproduction, resumable; says beforehand how long it takes."""
+"""The command `s2rm-reproduce`: the whole reproduction, resumable; says beforehand how long it takes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,64 @@ from typing import NoReturn
 
 import click
 
-from s2rm_data.cli.options import available_cores
+import s2rm_data
+from s2rm_data.cli.options import TakesPlugins, available_cores, completing
 from s2rm_data.cli.run import EXIT_STATUSES, run
-from s2rm_data.errors import S2RMError
-from s2rm_data.evaluation.reproduce import DIVERGED, SIZES, Job, Plan
+from s2rm_data.errors import S2RMError, UsageError, missing_component
+from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
+from s2rm_data.registry import WORLDS
 
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
 _RUNNING: set[subprocess.Popen[str]] = set()
 
 
-@click.command(epilog=EXIT_STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=Path("reproduction"), show_default=True)
-@click.option("--size", type=click.Choice(list(SIZES)), default="laptop", show_default=True, help="smoke: a rehearsal.")
-@click.option("--task", "tasks", type=click.Choice(["bballs", "sc2"]), multiple=True, help="[default: both]")
-@click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one a core]")
+@click.command(
+    "s2rm-reproduce",
+    cls=TakesPlugins,
+    epilog=EXIT_STATUSES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(s2rm_data.__version__, prog_name="s2rm-reproduce")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder for data, runs and results.",
+)
+@click.option("--size", default="laptop", show_default=True, help="laptop, or smoke: a rehearsal of some minutes.")
+@click.option(
+    "--task",
+    "worlds",
+    multiple=True,
+    shell_complete=completing(WORLDS.names),
+    help="World to reproduce; may be repeated.  [default: all that have a reproduction]",
+)
+@click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one per core]")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes; train nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
-def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, only_plan: bool, yes: bool) -> None:
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="MODULE",
+    help="Module or .py file that brings a world or models of your own; may be repeated.",
+)
+def reproduce(
+    out: Path,
+    size: str,
+    worlds: tuple[str, ...],
+    jobs: int | None,
+    only_plan: bool,
+    yes: bool,
+    plugins: tuple[str, ...],
+) -> None:
     """Make the data, train every model with equal budget and equal search, evaluate all of them.
 
-    Interrupt it at any time; the same command goes on. Results and reports are in OUT/results.
+    Interrupt it at any time; the same command resumes it. Results and reports are in OUT/results.
     """
-    plan = Plan(
-        folder=out, size=SIZES[size], tasks=tasks or ("bballs", "sc2"), quick_evaluation=SIZES[size].preset == "smoke"
-    )
+    plan = _plan(out, size, worlds, plugins)
     side_by_side = jobs or available_cores()
     out.mkdir(parents=True, exist_ok=True)
     for job in plan.data_jobs():  # seconds, and the estimate needs it
@@ -56,6 +90,20 @@ def reproduce(out: Path, size: str, tasks: tuple[str, ...], jobs: int | None, on
         if not title.endswith("data"):
             _stage(title, stage, side_by_side, out)
     _say(f"done in {_duration(time.monotonic() - begun)}: {out / 'results'}")
+
+
+def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...]) -> Plan:
+    try:
+        from s2rm_data.evaluation.world import evaluation_of
+    except ModuleNotFoundError:
+        raise missing_component("torch", "train", "training and evaluating models") from None
+    if size not in SIZES:
+        raise UsageError(f"--size {size} is not known; the choices are {', '.join(SIZES)}")
+    parts = {name: evaluation_of(WORLDS.load(name)).reproduction for name in worlds or WORLDS.names()}
+    if without := [name for name in worlds if parts[name] is None]:
+        having = [name for name in WORLDS.names() if evaluation_of(WORLDS.load(name)).reproduction]
+        raise UsageError(f"the world {without[0]} has no reproduction; those that have one: {', '.join(having)}")
+    return Plan(folder=out, size=size, worlds={name: part for name, part in parts.items() if part}, plugins=plugins)
 
 
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
@@ -105,14 +153,14 @@ def _run(job: Job, folder: Path) -> Job:
 def _estimate(plan: Plan, side_by_side: int) -> float:
     """Seconds of training that are left, validations included, from a few timed steps of every model."""
     total = 0.0
-    for task in plan.tasks:
-        searches = plan.search_jobs(task) if len(plan.rates) > 1 else []
-        left = [job for job in (*searches, *plan.training_jobs(task)) if not job.done and not _diverged(job)]
+    for world in plan.worlds:
+        searches = plan.search_jobs(world) if len(plan.rates) > 1 else []
+        left = [job for job in (*searches, *plan.training_jobs(world)) if not job.done and not _diverged(job)]
         for model in dict.fromkeys(_model_of(job) for job in left):
             own = [job for job in left if _model_of(job) == model]
             steps = sum(job.steps for job in own)
             seconds = steps * _seconds_per_step(own[0])
-            _say(f"{task} {model}: {len(own)} runs, {steps:,} steps: {_duration(seconds)}")
+            _say(f"{world} {model}: {len(own)} runs, {steps:,} steps: {_duration(seconds)}")
             total += seconds
     return total / side_by_side
 
@@ -138,11 +186,11 @@ def _duration(seconds: float) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(f"reproduce: {text}", err=True)
+    click.echo(f"s2rm-reproduce: {text}", err=True)
 
 
 def main() -> NoReturn:
-    run(reproduce, "reproduce")
+    run(reproduce, "s2rm-reproduce")
 
 
 if __name__ == "__main__":

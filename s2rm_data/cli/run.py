@@ -1,16 +1,18 @@
-"""How every command ends: one message and an exit status for what a user can mend, never a traceback for it."""
+"""How every command starts and ends: signals and standard streams that cannot break it, and for what a user can fix one
+message and an exit status, never a traceback."""
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
-from types import FrameType
-from typing import NoReturn
+import warnings
+from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError
+from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning
+from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
 Exit status:
@@ -25,7 +27,10 @@ Exit status:
 
 def run(command: click.Command, name: str) -> NoReturn:
     """Run a command as a program: never returns."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    begin_program(name)
+    _open_streams()
+    _print_warnings(name)
+    raise_from_now_on()
     output = sys.stdout
     try:
         status = command.main(prog_name=name, standalone_mode=False)
@@ -37,30 +42,87 @@ def run(command: click.Command, name: str) -> NoReturn:
     except click.ClickException as error:
         usage = f"{error.ctx.get_usage()}\n" if isinstance(error, click.UsageError) and error.ctx else ""
         _fail(f"{usage}{name}: {error.format_message()}", 2)
-    except (KeyboardInterrupt, click.Abort):
-        _fail(f"{name}: interrupted; everything committed so far is safe", InterruptedRunError.exit_status)
     except BrokenPipeError:
         _close_pipe()
     except SystemExit as leaving:
         if leaving.code == 1 and sys.stdout is not output:  # click wraps a pipe that was closed, as by `| head`
             _close_pipe()
         raise
-    except OSError as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again unless it is understood
+        _fail_unexpectedly(name, error)
+    end_at_once()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
+    if was_interrupted() or isinstance(error, KeyboardInterrupt | click.Abort):
+        # Whatever the interrupt has become on its way through other people's code.
+        _fail(f"{name}: interrupted; everything committed so far is safe", InterruptedRunError.exit_status)
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}: {where}{error.strerror or error}", DiskError.exit_status)
-    sys.exit(status if isinstance(status, int) else 0)
+    if isinstance(error, MemoryError):
+        _fail(f"{name}: out of memory; use smaller sizes, fewer workers or a larger machine", S2RMError.exit_status)
+    raise error
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    end_at_once()
+    click.echo(message, err=True)
+    _flush_output()
+    if status == InterruptedRunError.exit_status:
+        os._exit(status)  # not to wait for threads that may still be at work
+    sys.exit(status)
+
+
+def _flush_output() -> None:
+    """Write what is left to write; what cannot be written must not change the exit status."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
 
 
 def _close_pipe() -> NoReturn:
     """Whoever read our output has seen enough: no error."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    end_at_once()
+    _discard_output()
     sys.exit(0)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _fail(message: str, status: int) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(status)
+class _Unfailing(io.FileIO):
+    """Standard error that loses what cannot be written instead of stopping the work that it is about."""
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
+def _print_warnings(name: str) -> None:
+    """Print our own warnings as one line, without the place in the source."""
+    usual = warnings.formatwarning
+
+    def format_warning(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        return f"{name}: {message}\n" if issubclass(category, S2RMWarning) else usual(message, category, *where)
+
+    warnings.formatwarning = format_warning  # type: ignore[assignment]
+
+
+def _open_streams() -> None:
+    """Give closed standard streams a place, or the next file opened would become one of them."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    buffer = io.BufferedWriter(_Unfailing(2, "wb", closefd=False))  # type: ignore[type-var]
+    sys.stderr = io.TextIOWrapper(buffer, encoding, errors="backslashreplace", line_buffering=True)

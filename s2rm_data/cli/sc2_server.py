@@ -30,8 +30,8 @@ def install(folder: Path, scenario: tuple[str, ...]) -> None:
     `Maps/SMAC_Maps/NAME` is a SMAC map: battle follows battle. `Maps/Battles/NAME_battle` ends with its one battle, in
     victory, defeat or a tie. DIR may be laid out again; a folder with anything else in it is left alone.
     """
-    from s2rm_data.generators.sc2.backends.packages import require_protocol
-    from s2rm_data.server.install import install as lay_out
+    from s2rm_data.generators.sc2.api.packages import require_protocol
+    from s2rm_data.generators.sc2.api.server.install import install as lay_out
 
     require_protocol()
     files = lay_out(folder, scenario)
@@ -44,16 +44,23 @@ def install(folder: Path, scenario: tuple[str, ...]) -> None:
     "--port", type=click.IntRange(0, 65535), default=5000, show_default=True, help="Port; 0 takes any free one."
 )
 @click.option(
-    "--listen", "host", default="127.0.0.1", show_default=True, help="Address; others than loopback are open to all."
+    "--listen", "host", default="127.0.0.1", show_default=True, help="Address; all but loopback are open to others."
 )
 def run(port: int, host: str) -> None:
-    """Serve the StarCraft II API until interrupted; every client gets a game of its own.
+    """Serve the StarCraft II API until interrupted; every client gets a game and a thread of its own.
 
     There is no password and no encryption: anybody who can reach the address can play.
     """
-    from s2rm_data.server.serve import run as serve
+    from s2rm_data.generators.sc2.api.server.serve import is_open_to_others
+    from s2rm_data.generators.sc2.api.server.serve import run as serve
 
     def ready(bound: int) -> None:
+        if is_open_to_others(host):
+            click.echo(
+                f"s2rm-data: warning: --listen {host} lets in everybody who can reach this machine, without password; "
+                "on a network that you do not trust, listen on 127.0.0.1 and use a tunnel",
+                err=True,
+            )
         click.echo(f"s2rm-data: serving the StarCraft II API at ws://{host}:{bound}/sc2api", err=True)
 
     serve(host=host, port=port, single=False, ready=ready)

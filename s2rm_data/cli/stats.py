@@ -14,7 +14,7 @@ from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import ConflictError, UsageError
 
 if TYPE_CHECKING:
-    from s2rm_data.evaluation.stats import GroupStats
+    from s2rm_data.inspection.stats import GroupStats
 
 
 @click.command(epilog=EXIT_STATUSES)
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output, without the table.")
 def stats(store: Path, group: tuple[str, ...], out: Path, table_only: bool, quiet: bool, as_json: bool) -> None:
-    """Count what is in the groups of STORE: as a table, and as a figure a task.
+    """Count what is in the groups of STORE: as a table, and as one figure per world.
 
     Bouncing balls: speeds, collisions, where pixels are on. StarCraft II: units, lengths, win rates, where units stand.
-    Without GROUP, all complete groups are counted.
+    Other worlds: what they say, or else the mean and the range of every array. Without GROUP, all complete groups are
+    counted.
 
     \b
     Examples:
@@ -43,7 +44,7 @@ def stats(store: Path, group: tuple[str, ...], out: Path, table_only: bool, quie
       s2rm-data stats data.zarr sc2/3s5z/train --table-only
       s2rm-data stats data.zarr --json | jq '."sc2/3s5z/train".win_share'
     """
-    from s2rm_data.evaluation.stats import stats_of
+    from s2rm_data.inspection.world import save_stats, stats_of
     from s2rm_data.store import Store
 
     opened = Store(store)
@@ -60,35 +61,24 @@ def stats(store: Path, group: tuple[str, ...], out: Path, table_only: bool, quie
     else:
         _print_tables(found)
     if not table_only:
-        from s2rm_data.evaluation.figures.stats import save_stats
-
-        for path in save_stats(found, out):
+        for path in save_stats(list(zip(groups, found, strict=True)), out):
             click.echo(str(path), err=as_json)
 
 
 def _print_tables(found: Sequence[GroupStats]) -> None:
-    """One table a task, groups as columns: they have more lines than a terminal has columns."""
+    """One table per world, groups as columns: they have more lines than a terminal has columns."""
     for generator in dict.fromkeys(entry.generator for entry in found):
         entries = [entry for entry in found if entry.generator == generator]
-        names = list(entries[0].row)
-        cells = [["", *(entry.group.removeprefix(f"{generator}/") for entry in entries)]]
-        cells += [[_words(name), *(_text(entry.row[name]) for entry in entries)] for name in names]
-        cells += _policy_rows(entries)
+        columns = [entry.row | entry.details for entry in entries]
+        names = dict.fromkeys(name for column in columns for name in column)
+        cells = [["", *(entry.short_name for entry in entries)]]
+        cells += [[_words(name), *(_text(column.get(name)) for column in columns)] for name in names]
         widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         click.echo(f"{generator}")
         for row in cells:
             padded = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
             click.echo("  " + "  ".join(padded).rstrip())
         click.echo()
-
-
-def _policy_rows(entries: Sequence[GroupStats]) -> list[list[str]]:
-    tables = [entry.shares.get("outcome by policy", {}) for entry in entries]
-    policies = list(dict.fromkeys(policy for table in tables for policy in table))
-    return [
-        [f"win share of {policy}", *(_text(table[policy]["win"]) if policy in table else "-" for table in tables)]
-        for policy in policies
-    ]
 
 
 def _words(name: str) -> str:
@@ -99,6 +89,8 @@ def _words(name: str) -> str:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, list):
         return " to ".join(f"{part:g}" for part in value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -9,32 +9,37 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import named_option
+from s2rm_data.cli.options import TakesPlugins, named_option, plugin_option
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.errors import UsageError
+from s2rm_data.registry import MODELS, WORLDS
 
 if TYPE_CHECKING:
     from s2rm_data.training.config import TrainConfig
-    from s2rm_data.training.settle import Wishes
+    from s2rm_data.training.resolve import Overrides
 
 DIVERGED = "  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
 EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=TakesPlugins, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.option("--store", type=click.Path(path_type=Path), default=None, help="Store with the data, made by s2rm-data.")
-@named_option("--task", ("bballs", "sc2"), "bballs if the store has it")
-@named_option("--model", ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"), "s2gru")
-@named_option("--preset", ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
+@named_option("--task", WORLDS.names, "the first world of the store")
+@named_option("--model", MODELS.names, "s2gru")
+@named_option("--preset", lambda: ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
 @click.option("--seed", type=int, default=None, help="Seed of weights and batches.  [default: 0]")
 @click.option("--device", default=None, help="cpu, cuda or cuda:1.  [default: a GPU if there is one]")
 @click.option("--epochs", type=int, default=None, help="Budget in passes over the training sequences.")
 @click.option("--steps", type=int, default=None, help="Budget in optimiser steps.")
-@click.option("--batch-size", type=int, default=None, help="Sequences a step, over all processes.")
+@click.option("--batch-size", type=int, default=None, help="Sequences per step, over all processes.")
 @click.option("--lr", type=float, default=None, help="Learning rate.")
-@click.option("--runs", type=click.IntRange(1), default=None, help="Train this many seeds, then fine-tune the best.")
+@click.option(
+    "--runs", type=click.IntRange(1, 1000), default=None, help="Train this many seeds, then fine-tune the best."
+)
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=None, help="Run folder.  [default: runs/NAME]")
-@click.option("--resume", is_flag=True, help="Go on with the run in --out; start it if there is none.")
+@click.option("--resume", is_flag=True, help="Resume the run in --out; start it if there is none.")
 @click.option("--overwrite", is_flag=True, help="Start again whatever run is in --out.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any config field of run or model.")
 @click.option("--dry-run", is_flag=True, help="Show config, parameters and estimated time; train nothing.")
@@ -45,7 +50,7 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 def train(**options: Any) -> None:
     """Train a world model on what is in a store.
 
-    A run can be stopped at any moment, even by kill -9, and goes on exactly with --resume. Its folder holds config,
+    A run can be stopped at any moment, even by kill -9, and is resumed exactly with --resume. Its folder holds config,
     log, weights, learning curves and pictures of predictions.
 
     \b
@@ -53,7 +58,7 @@ def train(**options: Any) -> None:
       s2rm-train --store data.zarr                               # S2GRU on the store's bouncing balls
       s2rm-train --store data.zarr --preset laptop --dry-run     # how long would that take?
       s2rm-train --store data.zarr --task sc2 --model rmc --out runs/rmc
-      s2rm-train --resume --out runs/rmc                         # go on after an interruption
+      s2rm-train --resume --out runs/rmc                         # resume after an interruption
       s2rm-train --store data.zarr --runs 3                      # the paper's protocol: three seeds, best fine-tuned
       s2rm-train --store data.zarr --set hidden_size=64 --set clip_norm=1
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
@@ -61,14 +66,12 @@ def train(**options: Any) -> None:
     if options["list_models"]:
         list_models(as_json=options["as_json"])
         return
-    if options["resume"] and options["overwrite"]:
-        raise UsageError("--resume and --overwrite exclude each other; give one of them")
-    from s2rm_data.training.settle import Wishes
+    from s2rm_data.training.resolve import Overrides
 
-    wishes = Wishes(
+    overrides = Overrides(
         **{name: options[name] for name in ("task", "model", "preset", "device")}, fields=named_fields(options)
     )
-    train_run(wishes, options)
+    train_run(overrides, options)
 
 
 def named_fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -84,45 +87,25 @@ def named_fields(options: dict[str, Any]) -> dict[str, Any]:
     return named | assigned
 
 
-def train_run(wishes: Wishes, options: dict[str, Any]) -> None:
-    from s2rm_data.cli.train_display import Live, listener_for
-    from s2rm_data.store import Store
-    from s2rm_data.training.protocol import Order, Session, first_folder, saved_run, saved_runs
-    from s2rm_data.training.settle import again, settle
+def train_run(overrides: Overrides, options: dict[str, Any]) -> None:
+    from s2rm_data.cli.train_display import listener_for
+    from s2rm_data.training.protocol import Session
+    from s2rm_data.training.resolve import resolve_run
 
     listener = listener_for(quiet=options["quiet"])
     session = Session(listener)
-    out: Path | None = options["out"]
-    if options["resume"] and out is not None and first_folder(out).holds_run:
-        saved, document = saved_run(first_folder(out))
-        config, runs = again(saved, wishes), options["runs"] or saved_runs(out)
-        store = Store(options["store"] or document["store"]["path"])
-    else:
-        if options["store"] is None:
-            if options["resume"] and out is None:
-                raise UsageError("--resume goes on with the run in --out; name its folder, as in --out runs/NAME")
-            missing = f"there is no run at {out} to resume; " if options["resume"] else ""
-            raise UsageError(f"{missing}no store given; name one, as in --store data.zarr (s2rm-data bballs makes it)")
-        store = Store(options["store"])
-        config, runs = settle(store, wishes, session.listener.say), options["runs"] or 1
-    out = out or default_folder(config, runs)
+    chosen = {name: options[name] for name in ("out", "runs", "resume", "overwrite")}
+    run = resolve_run(options["store"], overrides, say=session.listener.say, **chosen)
     if options["dry_run"]:
         if session.processes.is_first:
-            show_estimate(config, store, runs, as_json=options["as_json"])
+            show_estimate(run.config, run.store, run.options.runs, as_json=options["as_json"])
         return
-    order = Order(out=out, runs=runs, resume=options["resume"], overwrite=options["overwrite"], given=wishes.given)
     try:
-        summary = session.train(config, store, order)
+        summary = session.train(run.config, run.store, run.options)
     finally:
-        if isinstance(listener, Live):
-            listener.stop()
+        listener.stop()
     if session.processes.is_first:
-        show_summary(summary, out, quiet=options["quiet"], as_json=options["as_json"])
-
-
-def default_folder(config: TrainConfig, runs: int) -> Path:
-    seeds = f"{runs}-runs" if runs > 1 else f"seed{config.seed}"
-    return Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}"
+        show_summary(summary, run.options.out, quiet=options["quiet"], as_json=options["as_json"])
 
 
 def show_summary(summary: dict[str, Any], out: Path, *, quiet: bool, as_json: bool) -> None:
@@ -131,9 +114,10 @@ def show_summary(summary: dict[str, Any], out: Path, *, quiet: bool, as_json: bo
     if as_json:
         click.echo(json.dumps({"run": str(out), **summary}))
     elif not quiet:
+        titles = WORLDS.load(summary["task"]).learning().scores
         for name, found in summary["held_out"].items():
             scores = {key: value for key, value in found.items() if isinstance(value, float)}
-            click.echo(f"{name}: loss {found['loss']:.4f}, {scores_line(scores, found['references'])}")
+            click.echo(f"{name}: loss {found['loss']:.4f}, {scores_line(scores, found['references'], titles)}")
         click.echo(f"best weights, of step {summary['best_step']:,}: {out / 'best.safetensors'}")
 
 
@@ -158,7 +142,7 @@ def show_estimate(config: TrainConfig, store: Any, runs: int, *, as_json: bool) 
         click.echo(f"  {name:<22}{json.dumps(value)}")
     click.echo(
         f"{found.parameters:,} parameters; {found.steps:,} steps of {found.seconds_per_step:.3g} s, "
-        f"{found.steps_per_epoch:,} an epoch"
+        f"{found.steps_per_epoch:,} per epoch"
     )
     what = f"{runs} runs and the fine-tuning" if runs > 1 else "the run"
     click.echo(f"about {duration(found.seconds * times)} for {what} (nothing written)")
@@ -179,10 +163,16 @@ def list_models(*, as_json: bool) -> None:
             )
         )
         return
+    wide, wider = (2 + max(len(getattr(s, name)) for s in found) for name in ("name", "task"))
     for summary in found:
-        click.echo(f"{summary.name:<7}{summary.task:<8}{summary.parameters:>12,} parameters  {summary.description}")
+        click.echo(
+            f"{summary.name:<{wide}}{summary.task:<{wider}}{summary.parameters:>12,} parameters  {summary.description}"
+        )
         fields = {k: v for k, v in to_json(summary.config).items() if k != "task"}
         click.echo("       " + ", ".join(f"{name}={json.dumps(value)}" for name, value in fields.items()))
+
+
+train.params.append(plugin_option())
 
 
 def main() -> NoReturn:

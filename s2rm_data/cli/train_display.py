@@ -1,9 +1,10 @@
-"""What a run looks like while it goes on: live on a terminal, plain lines elsewhere; both on standard error."""
+"""What a run looks like while it trains: live on a terminal, plain lines elsewhere; both on standard error."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,7 +12,6 @@ import click
 from s2rm_data.training.listener import Listener, Pace, Validated
 
 LINE_SECONDS = 10.0  # between two plain lines
-MAIN = {"f1": "F1", "f1_moving": "F1 without the fixed ball", "fm_f1": "friendly F1", "ut_f1_units": "unit-type F1"}
 
 
 def duration(seconds: float) -> str:
@@ -23,10 +23,12 @@ def duration(seconds: float) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
 
 
-def scores_line(scores: dict[str, float], references: dict[str, dict[str, float]]) -> str:
+def scores_line(
+    scores: Mapping[str, float], references: Mapping[str, Mapping[str, float]], titles: Mapping[str, str]
+) -> str:
     """`F1 0.731 (last seen 0.516, copy previous 0.666, centre only 0.392), ...`."""
     parts = []
-    for key, name in MAIN.items():
+    for key, name in titles.items():
         if key in scores:
             beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
             parts.append(f"{name} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
@@ -44,7 +46,7 @@ class Lines(Listener):
         click.echo(f"s2rm-train: {text}", err=True)
 
     def start(self, name: str, step: int, total: int) -> None:
-        self.say(f"{name}: {'going on' if step else 'training'} from step {step:,} to {total:,}")
+        self.say(f"{name}: {'resuming' if step else 'training'} from step {step:,} to {total:,}")
 
     def pace(self, pace: Pace) -> None:
         if time.monotonic() - self._said >= LINE_SECONDS:
@@ -58,7 +60,7 @@ class Lines(Listener):
         references = {} if self._told_references else result.references
         self._told_references = True
         best = ", the best so far" if result.is_best else ""
-        scores = scores_line(result.scores, references)
+        scores = scores_line(result.scores, references, result.titles)
         self.say(f"validation at step {result.step:,}: loss {result.loss:.4f}{best}; {scores}")
 
 
@@ -109,9 +111,10 @@ class Live(Lines):
 
         parts: list[Any] = []
         if self._results:
-            keys = [key for key in MAIN if key in self._results[-1].scores]
+            titles = self._results[-1].titles
+            keys = [key for key in titles if key in self._results[-1].scores]
             table = Table(title=self._name, title_justify="left")
-            for heading in ("validation", "loss", *(MAIN[key] for key in keys)):
+            for heading in ("validation", "loss", *(titles[key] for key in keys)):
                 table.add_column(heading, justify="right")
             for name, found in self._results[-1].references.items():
                 table.add_row(name.replace("_", " "), "", *(f"{found[key]:.3f}" for key in keys), style="dim")

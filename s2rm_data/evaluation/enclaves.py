@@ -4,18 +4,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from s2rm_data.evaluation.entrants import titles_of
+from s2rm_data.evaluation.report import Page, Section
 from s2rm_data.evaluation.runs import Run
+from s2rm_data.evaluation.tables import Cell, Row, Table
+from s2rm_data.evaluation.world import WorldEvaluation
+from s2rm_data.painting import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ACROSS = 5
+_COLUMNS = {
+    "modules": "modules",
+    "arena covered by any": "covered_share",
+    "modules at a position": "modules_per_position",
+    "largest part of one": "largest_share_of_one_module",
+    "modules that cover nothing": "idle_modules",
+}
 
 
-def enclave_maps(runs: Sequence[Run]) -> dict[str, NDArray[np.float32]]:
-    """(M, S, S), [module, y, x], of every run whose model has enclaves."""
-    maps = {}
+@dataclass(frozen=True, kw_only=True)
+class Enclaves:
+    maps: NDArray[np.float32]  # (M, S, S), [module, y, x]
+
+    def to_json(self) -> dict[str, float]:
+        """How the modules share the arena: what any of them covers, how many cover a place, how large one's part is."""
+        covered = self.maps > 0
+        return {
+            "modules": float(len(self.maps)),
+            "covered_share": float(covered.any(0).mean()),
+            "modules_per_position": float(covered.sum(0).mean()),
+            "largest_share_of_one_module": float(covered.mean((1, 2)).max()),
+            "idle_modules": float((~covered.any((1, 2))).sum()),
+        }
+
+
+def enclaves_of(runs: Sequence[Run]) -> dict[str, Enclaves]:
+    """Of every run whose model has enclaves, by name."""
+    found = {}
     for run in runs:
         enclaves = getattr(run.model, "enclaves", None)
         if enclaves is not None:
@@ -23,18 +58,103 @@ def enclave_maps(runs: Sequence[Run]) -> dict[str, NDArray[np.float32]]:
             y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
             device = next(run.model.parameters()).device
             with torch.inference_mode():
-                found = enclaves(torch.stack([x, y], -1).float().to(device))
-            maps[run.name] = found.float().cpu().numpy()
-    return maps
+                maps = enclaves(torch.stack([x, y], -1).float().to(device))
+            found[run.name] = Enclaves(maps=maps.float().cpu().numpy())
+    return found
 
 
-def enclave_scores(maps: NDArray[np.float32]) -> dict[str, float]:
-    """How the modules share the arena: what any of them covers, how many cover a place, how large one's part is."""
-    covered = maps > 0
-    return {
-        "modules": float(len(maps)),
-        "covered_share": float(covered.any(0).mean()),
-        "modules_per_position": float(covered.sum(0).mean()),
-        "largest_share_of_one_module": float(covered.mean((1, 2)).max()),
-        "idle_modules": float((~covered.any((1, 2))).sum()),
-    }
+def enclave_table(found: Mapping[str, Enclaves], runs: Sequence[Run]) -> Table | None:
+    by_name = {run.name: run for run in runs}
+    rows = []
+    for name, enclaves in found.items():
+        run, scores = by_name[name], enclaves.to_json()
+        cells = tuple(Cell(values=(scores[key],)) for key in _COLUMNS.values())
+        rows.append(Row(label=f"{run.label} on {run.world}, seed {run.seed}", kind="model", cells=cells))
+    if not rows:
+        return None
+    return Table(
+        name="enclaves",
+        title="How the modules share the arena",
+        caption="A module covers a position where Z(P(x), p) > 0.",
+        corner="",
+        columns=tuple(_COLUMNS),
+        rows=tuple(rows),
+        digits=2,
+    )
+
+
+def enclave_section(
+    found: Mapping[str, Enclaves], runs: Sequence[Run], worlds: Mapping[str, WorldEvaluation], table: Table, page: Page
+) -> Section:
+    """`worlds` say what else is to be seen on a map of the arena."""
+    notes = {name: world.arena_note(page.store) for name, world in worlds.items()}
+    section = Section(
+        title="Enclaves",
+        text="After the paper's figure bb_enclaves: for every position, how much each module answers for it."
+        + "".join(f" {sentence}" for sentence, _ in notes.values() if sentence),
+        tables=[table],
+    )
+    titles, by_name = titles_of(runs), {run.name: run for run in runs}
+    for name, enclaves in found.items():
+        world = by_name[name].world
+        figure = draw_enclaves(enclaves.maps, titles[name], worlds[world], notes[world][1])
+        page.add_figure(section, "enclaves_" + name.replace("/", "-"), figure)
+    return section
+
+
+def draw_enclaves(
+    maps: NDArray[np.float32], title: str, world: WorldEvaluation, mark: Callable[[Any], None] | None
+) -> Figure:
+    """One map per module, and all of them over one another. maps (M, S, S), [module, y, x]."""
+    modules, height, width = maps.shape
+    down = -(-modules // _ACROSS)
+    figure = new_figure(1.55 * _ACROSS + 4.2, max(1.62 * down, 3.2) + 0.5)
+    left, right = figure.subfigures(1, 2, width_ratios=(1.55 * _ACROSS + 0.9, 3.3), squeeze=False)[0]
+    axes = left.subplots(down, _ACROSS, squeeze=False)
+    for panel in axes.flat[modules:]:
+        panel.remove()
+    shown: dict[str, Any] = {"origin": "lower", "extent": (0, width, 0, height)}
+    if world.y_down:
+        shown = {"origin": "upper", "extent": (0, width, height, 0)}
+    for number, panel in enumerate(axes.flat[:modules]):
+        picture = panel.imshow(maps[number], vmin=0, vmax=1, cmap="magma", **shown)
+        panel.set_title(f"module {number}: {float((maps[number] > 0).mean()):.0%}", fontsize=8)
+        panel.set(xticks=[], yticks=[])
+        if mark:
+            mark(panel)
+    bar = left.colorbar(picture, ax=axes.flat[:modules].tolist(), shrink=0.7)
+    bar.set_label("Z(P(x), p)", fontsize=8)
+    panel = right.subplots()
+    _draw_overlay(panel, maps, world, shown)
+    if mark:
+        mark(panel)
+    figure.suptitle(f"{title} (percent: part of the arena that the module answers for)", fontsize=10)
+    return figure
+
+
+def _draw_overlay(panel: Any, maps: NDArray[np.float32], world: WorldEvaluation, shown: dict[str, Any]) -> None:
+    modules, height, width = maps.shape
+    panel.imshow(_overlay(maps), **shown)
+    for covered, colour in zip((maps > 0).astype(float), _colours(modules), strict=True):
+        if 0 < covered.mean() < 1:
+            x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
+            panel.contour(x, y, covered, levels=[0.5], colors=[colour], linewidths=0.8)
+    panel.set_title("overlay: the module with the largest Z,\nand the outline of each enclave", fontsize=8)
+    unit = f", {world.position_unit}" if world.position_unit else ""
+    panel.set_xlabel(f"x{unit}", fontsize=8)
+    panel.set_ylabel(f"y{unit}", fontsize=8)
+    panel.tick_params(labelsize=7)
+
+
+def _colours(modules: int) -> NDArray[np.float64]:
+    """(M, 3)."""
+    from matplotlib import colormaps
+
+    name = "tab10" if modules <= 10 else "tab20"
+    return np.array([colormaps[name](number % 20)[:3] for number in range(modules)])
+
+
+def _overlay(maps: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(S, S, 3): the strongest module's colour, paler where it is weak, white where there is none."""
+    strength = maps.max(0)[..., None]
+    return 1 - strength * (1 - _colours(len(maps))[maps.argmax(0)])

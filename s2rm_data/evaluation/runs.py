@@ -6,60 +6,110 @@ Runs that differ in nothing but their seed are one entry of every table, with an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from s2rm_data.errors import DamagedStoreError, UsageError, missing_component
+from s2rm_data.batch import Batch, Prediction
+from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
 from s2rm_data.models import WorldModel
+from s2rm_data.registry import MODELS
+from s2rm_data.sealing import CONFIG, read_run
 
-CONFIG, WEIGHTS = "config.json", "best.safetensors"
+WEIGHTS = "best.safetensors"
 # Fields of a run's config that say nothing about what is learned.
 _NOT_COMPARED = ("seed", "device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
-TITLES = {"s2gru": "S2GRU", "s2rmc": "S2RMC", "lstm": "LSTM", "rmc": "RMC", "rims": "RIMs", "tto": "TTO"}
+_STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How a model appears in tables and figures; `colour` empty: one that is still free."""
+
+    title: str
+    colour: str = ""
+    marker: str = "x"
+    place: int = 100
+    oracle: bool = False
+
+
+def look_of(model_name: str) -> Look:
+    """What the model's class says of itself; a model that is not registered has its name only."""
+    if model_name not in MODELS.names():
+        return Look(title=model_name)
+    model: type[WorldModel] = MODELS.load(model_name)
+    return Look(
+        title=model.title or model_name,
+        colour=model.colour,
+        marker=model.marker,
+        place=model.place,
+        oracle=model.needs_next_views,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config."""
+    """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config.
+
+    `facts` is what the run keeps of each of its groups (`Learning.describe`). A model from outside has no folder.
+    """
 
     name: str
     label: str
-    path: Path
     model_name: str
-    task: str
-    seed: int
-    config: dict[str, Any]
-    groups: tuple[str, ...]  # it was trained and validated on
-    store: str
-    model: WorldModel
-    balls: int | None = None  # bballs: how many it was trained on, where the run says so
+    world: str
+    model: Any
+    look: Look
+    seed: int = 0
+    path: Path | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    store: str = ""
 
-    def describe(self) -> dict[str, Any]:
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """It was trained and validated on these."""
+        return tuple(self.facts)
+
+    @property
+    def rolls_out(self) -> bool:
+        """It can be stepped, and does not read the frame it predicts."""
+        return not self.look.oracle and all(callable(getattr(self.model, name, None)) for name in _STEP_BY_STEP)
+
+    @property
+    def parameters(self) -> int | None:
+        modules = isinstance(self.model, torch.nn.Module)
+        return sum(p.numel() for p in self.model.parameters()) if modules else None
+
+    def predict(self, batch: Batch) -> Prediction:
+        return self.model(batch)
+
+    def to_json(self) -> dict[str, Any]:
         chosen = ("preset", "steps", "epochs", "batch_size", "window", "lr", "schedule")
         return {
             "label": self.label,
             "model": self.model_name,
-            "task": self.task,
+            "task": self.world,
             "seed": self.seed,
-            "parameters": self.model.parameter_count(),
+            "parameters": self.parameters,
             "groups": list(self.groups),
             "training": {key: self.config[key] for key in chosen if key in self.config},
-            "path": str(self.path),
+            "path": "" if self.path is None else str(self.path),
         }
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders: those given, and those directly inside a folder that is none itself (such as `runs/NAME/seeds`)."""
+    """Run folders: those given, and those directly inside a folder that is not one (such as `runs/NAME/seeds`)."""
     found: list[Path] = []
     for path in paths:
         if (path / CONFIG).exists():
             inside = [path]
         elif path.is_dir():
-            inside = [child for child in sorted(path.iterdir()) if (child / CONFIG).exists()]
+            inside = _with_weights(child for child in sorted(path.iterdir()) if (child / CONFIG).exists())
         else:
             raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
         if not inside:
@@ -68,9 +118,23 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def _with_weights(folders: Iterable[Path]) -> list[Path]:
+    """The runs of a folder that can be evaluated; the others are named, unless there are no others."""
+    found = list(folders)
+    ready = [folder for folder in found if (folder / WEIGHTS).exists()]
+    if ready and len(ready) < len(found):
+        left_out = ", ".join(str(folder) for folder in found if folder not in ready)
+        warnings.warn(
+            f"left out, because their training has not come to a first validation: {left_out}",
+            S2RMWarning,
+            stacklevel=2,
+        )
+    return ready or found
+
+
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
     folders = find_runs(paths)
-    documents = [_read(folder) for folder in folders]
+    documents = [read_run(folder) for folder in folders]
     labels = _labels(documents, folders)
     names = _names(folders)
     return [
@@ -79,30 +143,16 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
             label=label,
             path=folder,
             model_name=document["config"]["model"],
-            task=document["config"]["task"],
+            world=document["config"]["task"],
             seed=int(document["config"].get("seed", 0)),
             config=document["config"],
-            groups=tuple(document.get("store", {}).get("groups", {})),
+            facts=document.get("store", {}).get("groups", {}),
             store=str(document.get("store", {}).get("path", "")),
-            balls=document.get("store", {}).get("groups", {}).get("bballs/train", {}).get("balls"),
             model=_load_model(folder, document["config"]).to(device).eval(),
+            look=look_of(document["config"]["model"]),
         )
         for name, label, folder, document in zip(names, labels, folders, documents, strict=True)
     ]
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        document = json.loads(path.read_bytes())
-        _ = document["config"]["model"], document["config"]["task"]
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise DamagedStoreError(f"{path} is damaged: {error}") from None
-    except (KeyError, TypeError):
-        raise UsageError(f"{path} is not the config of a run of s2rm-train: it names no model and task") from None
-    return dict(document)
 
 
 def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
@@ -113,7 +163,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     path = folder / WEIGHTS
     if not path.exists():
         raise UsageError(
-            f"{folder} has no weights ({WEIGHTS}); its training has not come to a first validation yet: go on with "
+            f"{folder} has no weights ({WEIGHTS}): its training has not reached its first validation; resume it with "
             f"s2rm-train --resume --out {folder}"
         )
     try:
@@ -121,7 +171,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     except (RuntimeError, UsageError) as error:
         raise DamagedStoreError(f"{path} cannot be used as weights: {error}") from None
     if model.config.task != config["task"]:
-        raise DamagedStoreError(f"{path} holds a model of the task {model.config.task}, not {config['task']}")
+        raise DamagedStoreError(f"{path} holds a model of the world {model.config.task}, not {config['task']}")
     return model
 
 
@@ -130,9 +180,8 @@ def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path]) -> lis
     kinds = [_kind(document) for document in documents]
     labels = []
     for kind, document, folder in zip(kinds, documents, folders, strict=True):
-        model = document["config"]["model"]
-        title = TITLES.get(model, model)
-        task = document["config"]["task"]
+        model, task = document["config"]["model"], document["config"]["task"]
+        title = look_of(model).title
         alike = [(d["config"]["model"], d["config"]["task"]) == (model, task) for d in documents]
         same_model = {k for k, same in zip(kinds, alike, strict=True) if same}
         first = folders[kinds.index(kind)]

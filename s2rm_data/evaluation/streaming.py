@@ -15,37 +15,40 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from s2rm_data.loading import BallSource, BattleSource
-from s2rm_data.loading.balls import BallRequest
-from s2rm_data.loading.battles import BattleRequest
+from s2rm_data.batch import Batch, Prediction
+from s2rm_data.learning import Source
 from s2rm_data.loading.requests import Request
-from s2rm_data.models import Batch, PolarTargets, WorldModel
-from s2rm_data.models.batch import Prediction
+from s2rm_data.models import WorldModel
 from s2rm_data.seeding import generator
 from s2rm_data.store import Group
 from s2rm_data.store.reader import StoredArray
+from s2rm_data.world import world_of
 
 BLOCK = 100  # sequences in memory at once
-BATCH = {"bballs": 10, "sc2": 4}  # sequences predicted at once
-SEED = 0  # of the positions looked at and of the agents dropped
+SEED = 0  # of the positions looked at and of the views dropped
 
 
 class _ArrayPart:
     def __init__(self, array: StoredArray, start: int, stop: int) -> None:
-        self._array, self._start, self._stop = array, start, stop
-        self.shape = (stop - start, *array.shape[1:])
+        self._array, self._start, self._length = array, start, stop - start
+        self.shape, self.dtype, self.dims = (stop - start, *array.shape[1:]), array.dtype, array.dims
 
-    def _slice(self, key: slice) -> slice:
-        first, last, step = key.indices(self._stop - self._start)
-        return slice(self._start + first, self._start + last, step)
+    def _inside(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            first, last, step = key.indices(self._length)
+            return slice(self._start + first, self._start + last, step)
+        places = np.arange(self._length)[key] + self._start
+        return int(places) if np.ndim(places) == 0 else places
 
-    def __getitem__(self, key: slice) -> NDArray[Any]:
-        return self._array[self._slice(key)]
+    def __len__(self) -> int:
+        return self._length
 
-    def packed(self, key: slice) -> NDArray[Any]:
-        return self._array.packed(self._slice(key))
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        return self._array[self._inside(key)]
+
+    def packed(self, key: Any) -> NDArray[Any]:
+        return self._array.packed(self._inside(key))
 
 
 class GroupPart:
@@ -53,21 +56,22 @@ class GroupPart:
 
     def __init__(self, group: Group, start: int, stop: int) -> None:
         self.path, self.settings, self.attributes = group.path, group.settings, group.attributes
-        self._group, self._range = group, (start, stop)
+        self._length = stop - start
+        self.arrays = {name: _ArrayPart(array, start, stop) for name, array in group.arrays.items()}
 
     def __len__(self) -> int:
-        return self._range[1] - self._range[0]
+        return self._length
 
     def __getitem__(self, name: str) -> _ArrayPart:
-        return _ArrayPart(self._group[name], *self._range)
+        return self.arrays[name]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
     """A batch of whole sequences with what is needed to leave views out of it; `first` is the first one's number."""
 
-    source: BallSource | BattleSource
-    requests: Sequence[Request]  # one a sequence
+    source: Source
+    requests: Sequence[Request]  # one per sequence
     first: int
     batch: Batch
 
@@ -75,58 +79,58 @@ class Piece:
     def request(self) -> Any:
         return type(self.requests[0]).joined(list(self.requests))
 
+    def dropped_request(self, fraction: float) -> Any:
+        """`request` without this fraction of its views. Views dropped at one fraction are dropped at every larger."""
+        if not fraction:
+            return self.request
+        parts = [
+            self.source.drop(generator(SEED, "evaluation/drop", self.first + row), request, fraction)
+            for row, request in enumerate(self.requests)
+        ]
+        return type(parts[0]).joined(parts)
+
     def dropped(self, fraction: float) -> Batch:
-        """The batch without this fraction of its views. Views dropped at one fraction are dropped at every larger."""
+        """The batch without this fraction of its views."""
         if not fraction:
             return self.batch
-        keep = torch.from_numpy(np.concatenate([self._keep(row, fraction) for row in range(len(self.requests))]))
+        request = self.dropped_request(fraction)
         steps = self.batch.view_mask.shape[1]
-        keep = keep[:, : steps + 1].to(self.batch.view_mask.device)
+        if request.view_keep is None:
+            return self.source.batch(request).mapped(lambda tensor: tensor[:, :steps])
+        keep = torch.from_numpy(request.view_keep[:, : steps + 1]).to(self.batch.view_mask.device)
         masks = {"view_mask": self.batch.view_mask & keep[:, :-1]}
         if self.batch.next_view_mask is not None:
             masks["next_view_mask"] = self.batch.next_view_mask & keep[:, 1:]
-        return dataclasses.replace(self.batch, **masks)  # type: ignore[arg-type]
-
-    def _keep(self, row: int, fraction: float) -> NDArray[np.bool_]:
-        random = generator(SEED, "evaluation/drop", self.first + row)
-        request: Any = self.requests[row]
-        if isinstance(request, BallRequest):
-            return cast(NDArray[np.bool_], cast(BallSource, self.source).drop(random, request, fraction).view_mask)
-        assert isinstance(request, BattleRequest)
-        return cast(NDArray[np.bool_], cast(BattleSource, self.source).drop(random, request, fraction).keep)
+        return dataclasses.replace(self.batch, **masks)
 
 
 def pieces(group: Group, *, limit: int | None, device: torch.device, batch_size: int | None = None) -> Iterator[Piece]:
     """The first `limit` sequences of a group (None: all), from their first frames to their last."""
-    task = group.path.split("/")[0]
-    source_class = BallSource if task == "bballs" else BattleSource
-    size = batch_size or BATCH[task]
-    total = len(group) if limit is None else min(limit, len(group))
+    learning = world_of(group).learning()
+    size = batch_size or learning.evaluation_batch
+    total = count(group, limit)
     for start in range(0, total, BLOCK):
         part = GroupPart(group, start, min(start + BLOCK, total))
-        source: Any = source_class([cast(Group, part)], next_views=True, device=device)
+        source = learning.open([cast(Group, part)], next_views=True, device=device)
         for first in range(0, len(part), size):
             numbers = range(first, min(first + size, len(part)))
             requests = [
-                source.draw_fixed(generator(SEED, "evaluation/views", start + n), np.array([n])) for n in numbers
+                source.sample_fixed(generator(SEED, "evaluation/views", start + n), np.array([n])) for n in numbers
             ]
             batch = source.batch(type(requests[0]).joined(requests))
             yield Piece(source=source, requests=requests, first=start + first, batch=_trimmed(batch))
 
 
+def count(group: Group, limit: int | None) -> int:
+    """How many sequences of a group are looked at."""
+    return len(group) if limit is None else min(limit, len(group))
+
+
 def _trimmed(batch: Batch) -> Batch:
-    """Without the last steps that have no target in any sequence: battles are shorter than their arrays."""
+    """Without the last steps that have no target in any sequence: episodes may be shorter than their arrays."""
     asked = batch.query_mask.flatten(2).any(-1).any(0)
     steps = int(asked.nonzero().max()) + 1 if asked.any() else 1
-    if steps == batch.query_mask.shape[1]:
-        return batch
-
-    def cut(value: Any) -> Any:
-        if isinstance(value, PolarTargets):
-            return PolarTargets(*(part[:, :steps] for part in value))
-        return value[:, :steps] if isinstance(value, Tensor) else value
-
-    return dataclasses.replace(batch, **{f.name: cut(getattr(batch, f.name)) for f in dataclasses.fields(batch)})
+    return batch if steps == len(asked) else batch.mapped(lambda tensor: tensor[:, :steps])
 
 
 class Encoded:

@@ -1,11 +1,11 @@
 """Batches for training and evaluation, from a store: windows of sequences held in memory, cut on the model's device.
 
-source = open_source(Store("data.zarr"), "bballs", "train", steps=20)
+source = open_source(Store("data.zarr"), world, "train", steps=20)
 batches = TrainingBatches(source, batch_size=32, seed=0)
 batch = batches.batch(epoch=3, step=17)          # a pure function of (seed, epoch, step)
 for batch in Prefetcher(source, [(3, 17), (3, 18)], lambda key: batches.request(*key)): ...
 
-test = open_source(store, "bballs", "test_3")
+test = open_source(store, world, "test")
 for batch in FixedBatches(test, batch_size=50, drop=0.8): ...
 """
 
@@ -18,20 +18,18 @@ try:
 except ModuleNotFoundError:
     raise missing_component("torch", "train", "loading batches") from None
 
-from s2rm_data.loading.balls import BallSource
-from s2rm_data.loading.battles import BattleSource
-from s2rm_data.loading.groups import Source, groups_of, open_source, tasks_of
-from s2rm_data.loading.order import FixedBatches, TrainingBatches
+from s2rm_data.learning import Source
+from s2rm_data.loading.batches import FixedBatches, TrainingBatches
+from s2rm_data.loading.groups import groups_of, open_groups, open_source, tasks_of
 from s2rm_data.loading.prefetch import Prefetcher
 
 __all__ = [
-    "BallSource",
-    "BattleSource",
     "FixedBatches",
     "Prefetcher",
     "Source",
     "TrainingBatches",
     "groups_of",
+    "open_groups",
     "open_source",
     "tasks_of",
 ]

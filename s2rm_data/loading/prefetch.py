@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from s2rm_data.loading.groups import Source
-from s2rm_data.models.batch import Batch
+from s2rm_data.batch import Batch
+from s2rm_data.learning import Source
 
 K = TypeVar("K")
 

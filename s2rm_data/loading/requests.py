@@ -17,6 +17,13 @@ from s2rm_data.errors import UsageError
 class Request:
     """Fields are NumPy arrays as drawn, torch tensors after `tensors`."""
 
+    @property
+    def view_keep(self) -> Any:
+        """(B, T + 1, V) bool: which views are not dropped. With it, views are dropped from a batch that was made
+        before; None has the batch made again.
+        """
+        return None
+
     def replaced(self, **fields: Any) -> Self:
         return dataclasses.replace(self, **fields)
 
@@ -55,3 +62,16 @@ def drop_count(fraction: float, views: int) -> int:
 def check_fraction(fraction: float) -> None:
     if not 0 <= fraction <= 1:
         raise UsageError(f"a fraction of {fraction:g} of the views cannot be dropped; allowed are 0 to 1")
+
+
+def window_steps(steps: int | None, frames: int, where: str) -> int:
+    """T, checked against the frames there are."""
+    if frames < 2:
+        raise UsageError(f"{where}: sequences of {frames} frame have nothing to predict; make them of at least 2")
+    if steps is None:
+        return frames - 1
+    if not 1 <= steps < frames:
+        raise UsageError(
+            f"windows of {steps} steps do not fit {where}; with {frames} frames allowed are 1 to {frames - 1}"
+        )
+    return steps

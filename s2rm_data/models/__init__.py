@@ -1,6 +1,6 @@
 """S2GRU, S2RMC and the baselines LSTM, RMC, RIMs and TTO, behind one interface (`world_model.WorldModel`).
 
-model = build("s2gru", task="bballs")
+model = build("s2gru", task)              # task: the name of a world
 prediction = model(batch)
 model.loss(prediction, batch).backward()
 """
@@ -14,21 +14,16 @@ try:
 except ModuleNotFoundError:
     raise missing_component("torch", "train", "a model") from None
 
-from s2rm_data.models.batch import BallPrediction, BallTargets, Batch, PolarPrediction, PolarTargets, polar_views
+from s2rm_data.batch import Batch
 from s2rm_data.models.catalogue import ModelSummary, build, config_for, names, summaries
 from s2rm_data.models.world_model import WorldModel
 
 __all__ = [
-    "BallPrediction",
-    "BallTargets",
     "Batch",
     "ModelSummary",
-    "PolarPrediction",
-    "PolarTargets",
     "WorldModel",
     "build",
     "config_for",
     "names",
-    "polar_views",
     "summaries",
 ]

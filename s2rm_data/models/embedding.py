@@ -1,4 +1,4 @@
-"""The positional embedding P and the start of the modules' embeddings p_m on its image.
+"""The positional embedding P, the start of the modules' embeddings p_m on its image, and the kernel Z between them.
 
 Legend: n = 2 coordinates, d embedding size, M modules, N positions.
 """
@@ -64,3 +64,17 @@ def _farthest_points(embedded: Tensor, count: int, start: int) -> tuple[list[int
         chosen.append(int(nearest.argmin()))
         nearest = torch.maximum(nearest, embedded @ embedded[chosen[-1]])
     return chosen, float(nearest.min())
+
+
+def spherical_kernel(p: Tensor, s: Tensor, *, bandwidth: float, truncation: float) -> Tensor:
+    """Z(p, s) of equation eq:zonalkernel for all pairs of unit vectors: (..., N, d), (..., K, d) -> (..., N, K).
+
+    Z = exp(-2 epsilon (1 - p.s)) where p.s >= tau, else 0. 'We pass the gradients through the constant region of the
+    kernel as if the kernel had not been truncated' (appendix 'Bouncing Ball Models'): the value is masked, the
+    gradient is that of the untruncated kernel.
+    """
+    with torch.autocast(p.device.type, enabled=False):  # a half-precision p.s would move the border by whole pixels
+        dtype = torch.promote_types(p.dtype, torch.float32)
+        cosine = p.to(dtype) @ s.to(dtype).transpose(-1, -2)
+        full = torch.exp(-2.0 * bandwidth * (1.0 - cosine))
+        return full - torch.where(cosine < truncation, full, 0.0).detach()

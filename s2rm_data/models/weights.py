@@ -6,26 +6,58 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from s2rm_data.config import canonical_json, from_json, to_json
 from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.models.catalogue import MODELS
+from s2rm_data.files import write_whole
 from s2rm_data.models.world_model import WorldModel
+from s2rm_data.registry import MODELS
 
 
 def model_name(model: WorldModel) -> str:
-    return type(model).__module__.rpartition(".")[2]
+    """The name under which the model is found; a class that is not registered goes by its module's name."""
+    return MODELS.name_of(type(model)) or type(model).__module__.rpartition(".")[2]
 
 
 def save_model(model: WorldModel, path: str | Path) -> None:
+    """The old file or the new one, whole; equal models give equal bytes."""
     metadata = {"model": model_name(model), "config": canonical_json(to_json(model.config)).decode()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, path, metadata={**metadata, "sha256": digest(tensors, metadata["model"] + metadata["config"])})
+    seal = digest(tensors, metadata["model"] + metadata["config"])
+    write_whole(Path(path), safetensors_pieces(tensors, {**metadata, "sha256": seal}))
+
+
+_DTYPES = {
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
+
+
+def safetensors_pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> list[bytes]:
+    """The bytes of a safetensors file, in pieces: the length of the header, the header, the tensors.
+
+    Written here because the library's own writer lists the metadata in another order every time.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    pieces: list[bytes] = []
+    place = 0
+    for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
+        data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        header[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, place + len(data)],
+        }
+        pieces.append(data)
+        place += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    return [len(text).to_bytes(8, "little"), text, *pieces]
 
 
 def digest(tensors: Mapping[str, Tensor], text: str) -> str:
@@ -39,6 +71,8 @@ def digest(tensors: Mapping[str, Tensor], text: str) -> str:
 
 def load_model(path: str | Path) -> WorldModel:
     """The model that was saved, on the CPU."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise UsageError(f"{path} is not a regular file")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -49,10 +83,18 @@ def load_model(path: str | Path) -> WorldModel:
         raise UsageError(f"{path} holds weights but not which model they are of; save it with save_model")
     if metadata.get("sha256") != digest(tensors, metadata["model"] + metadata["config"]):
         raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
+    odd = next((n for n, t in tensors.items() if t.is_floating_point() and not torch.isfinite(t).all()), None)
+    if odd is not None:
+        raise DamagedStoreError(f"{path} holds weights that are not finite ({odd}): its training diverged")
     model_class = MODELS.load(metadata["model"])
-    model = model_class(from_json(model_class.Config, json.loads(metadata["config"])))
     try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise UsageError(f"{path} does not hold the weights of its {metadata['model']}: {error}") from error
+        config = from_json(model_class.Config, json.loads(metadata["config"]))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedStoreError(f"{path} holds a config that cannot be read: {error}") from None
+    with torch.device("meta"):
+        expected = {name: tensor.shape for name, tensor in model_class(config).state_dict().items()}
+    if expected != {name: tensor.shape for name, tensor in tensors.items()}:  # before any memory is taken
+        raise UsageError(f"{path} does not hold the weights of its {metadata['model']}")
+    model = model_class(config)
+    model.load_state_dict(tensors)
     return model

@@ -6,7 +6,7 @@ Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's 
     loss = model.loss(prediction, batch)
 
     state = model.initial_state(batch_size)         # or step by step, as a roll-out does
-    (encoded,) = model.encode(views, position, mask)    # views (B, 1, V, C, H, W): one encoding a step
+    (encoded,) = model.encode(views, position, mask)    # views (B, 1, V, C, H, W): one encoding per step
     state = model.step(encoded, state)
     prediction = model.decode(state, query_position)    # (B, Q, 2) -> tensors (B, Q, ...)
 
@@ -16,18 +16,17 @@ A state is a tensor or a named tuple of tensors, B first; `step` never changes i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from s2rm_data.batch import Batch, Prediction
 from s2rm_data.errors import UsageError
-from s2rm_data.models.batch import HECS, UNIT_CLASSES, BallPrediction, Batch, PolarPrediction, Prediction
 from s2rm_data.models.codecs import build_decoder, build_encoder
 from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.embedding import PositionalEmbedding
-from s2rm_data.models.losses import loss_terms
 from s2rm_data.models.products import PLAIN, DeferredProducts, Products
 
 
@@ -41,11 +40,21 @@ def full_precision(like: Tensor) -> torch.autocast:
 class WorldModel(nn.Module, ABC):
     """Encoder, dynamics and decoder; subclasses give the dynamics.
 
-    `needs_next_views`: the model encodes the views of frame t + 1 at step t (the oracle TTO), which a batch then
-    carries as `next_views`; step by step, the caller hands `encode` those views.
+    A model's file says all there is to say of it: `title`, `colour` and `marker` in tables and figures, its `place`
+    among the rows of a table, and `small_fields`, by preset, of its config where a small budget wants less than the
+    paper's sizes.
+
+    `needs_next_views`: the model is an oracle. It encodes the views of frame t + 1 at step t, which a batch then
+    carries as `next_views`; step by step, the caller hands `encode` those views. It is left out where the best model
+    is named and cannot be rolled out.
     """
 
     Config: ClassVar[type[ModelConfig]]
+    title: ClassVar[str] = ""  # empty: the name under which the model is found
+    colour: ClassVar[str] = ""  # such as "#d55e00"; empty: one that is still free
+    marker: ClassVar[str] = "x"  # as matplotlib names them
+    place: ClassVar[int] = 100
+    small_fields: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     needs_next_views: ClassVar[bool] = False
 
     def __init__(self, config: ModelConfig, *, decoder_input: int, inject_position: bool) -> None:
@@ -62,7 +71,7 @@ class WorldModel(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        """What of the dynamics needs no state, for T steps at once: one encoding a step.
+        """What of the dynamics needs no state, for T steps at once: one encoding per step.
 
         e (B, T, V, E) encoded views, s (B, T, V, d) their embedded positions, view_mask (B, T, V).
         """
@@ -80,7 +89,7 @@ class WorldModel(nn.Module, ABC):
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
 
     def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
-        """All that does not depend on the state, for T steps at once: one encoding a step.
+        """All that does not depend on the state, for T steps at once: one encoding per step.
 
         views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
         """
@@ -130,10 +139,7 @@ class WorldModel(nn.Module, ABC):
         steps = query_position.shape[:3]
         image = self.decoder(*self.attend(hidden, self.embedding(query_position)))
         image = image.flatten(0, 1).unflatten(0, steps)
-        if self.config.task == "bballs":
-            return BallPrediction(image)
-        friendly, unit_type, hecs = image.split([1, UNIT_CLASSES, HECS], -3)
-        return PolarPrediction(friendly.squeeze(-3), unit_type, hecs)
+        return self.config.learning.prediction(image)
 
     def encode_views(self, views: Tensor, s: Tensor) -> Tensor:
         """E of every view, masked or not: (B, T, V, C, H, W), (B, T, V, d) -> (B, T, V, encoding_size)."""
@@ -142,10 +148,10 @@ class WorldModel(nn.Module, ABC):
     def loss_terms(self, prediction: Prediction, batch: Batch) -> dict[str, Tensor]:
         if batch.targets is None:
             raise UsageError("a batch without targets has no loss; give Batch its targets")
-        return loss_terms(prediction, batch.targets, batch.query_mask)
+        return self.config.learning.loss_terms(prediction, batch.targets, batch.query_mask)
 
     def loss(self, prediction: Prediction, batch: Batch) -> Tensor:
-        """Sum of the task's terms, each a mean over what exists."""
+        """Sum of the world's terms, each a mean over what exists."""
         return torch.stack(list(self.loss_terms(prediction, batch).values())).sum()
 
     def parameter_count(self) -> int:

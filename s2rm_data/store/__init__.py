@@ -2,7 +2,7 @@
 
 from s2rm_data.store.reader import Group, Store, StoredArray
 from s2rm_data.store.split import SplitSpec
-from s2rm_data.store.verify import Report, verify
+from s2rm_data.store.verification import Report, verify
 from s2rm_data.store.writer import SplitWriter, StoreWriter
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "Store",
     "StoreWriter",
     "StoredArray",
-    "already_there",
     "verify",
 ]

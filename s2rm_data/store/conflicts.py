@@ -1,6 +1,6 @@
-"""What can stand in the way of writing a split: the place, another kind of data, other settings, damage.
+"""What can be in the way of writing a split: the place, another kind of data, other settings, damage.
 
-Everything here only looks. A writer asks before it touches anything, a dry run asks and leaves it at that.
+Everything here only looks. A writer asks before it touches anything; a dry run does nothing but ask.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.store.files import PARTIAL
-from s2rm_data.store.layout import META, ArrayLayout, is_foreign, parents
-from s2rm_data.store.manifest import Manifest, read_document, read_object
+from s2rm_data.store.documents import MOST_OBJECTS, check_group
+from s2rm_data.store.layout import META, ArrayLayout, parents
+from s2rm_data.store.manifest import Manifest, check_object, naming, read_document
+from s2rm_data.store.place import check_place, existing_manifest
 from s2rm_data.store.split import SplitSpec
 
 
@@ -29,55 +30,49 @@ def already_there(path: Path, specs: Sequence[SplitSpec]) -> dict[str, int]:
     return found
 
 
-def check_place(path: Path) -> None:
-    """Refuse a path at which no store can be."""
-    if not path.parent.is_dir():
-        raise UsageError(f"the folder {path.parent} does not exist; create it first, or choose another --out")
-    if (path.exists() or path.is_symlink()) and not path.is_dir():
-        raise ConflictError(f"{path} is a file or a broken link, not a store; choose another --out")
-
-
-def existing_manifest(root: Path) -> Manifest | None:
-    """The manifest of the store in a folder; None if the folder may become one."""
-    if not (root / META).exists():
-        _check_new(root)
-        return None
-    if is_foreign(root / META):
-        raise ConflictError(f"{root} is a Zarr of something else; choose another --out")
-    return Manifest.load(root)
-
-
-def _check_new(root: Path) -> None:
-    """A folder without `zarr.json` may become a store only if it holds nothing."""
-    names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir())
-    names = [name for name in names if name != META + PARTIAL]
-    if any(name.endswith("/" + META) for name in names):
-        raise DamagedStoreError(f"{root / META}: is missing, and the manifest with it")
-    if names:
-        raise ConflictError(
-            f"{root} holds something else ({', '.join(names[:3])}), no s2rm-data store; choose another --out"
-        )
-
-
 def check_split(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
     """Refuse a split that is there with other settings or damaged, or that would hold or lie in another."""
     for group in manifest.groups:
         if group.startswith(spec.group + "/") or spec.group.startswith(group + "/"):
             raise ConflictError(f"{root}: {spec.group} and {group}, which is there, cannot hold each other")
+    check_links(root, spec.group)
+    _check_amount(manifest, spec)
     if spec.group in manifest.groups:
         _check_bytes(root, manifest, spec.group)
         _check_same(root, manifest, spec)
 
 
+def check_links(root: Path, group: str) -> None:
+    """Nothing is written through a link that leads out of the store."""
+    for path in (*parents(group), group):
+        if (root / path).is_symlink():
+            raise ConflictError(f"{root / path} is a link; nothing is written through it. Remove it")
+
+
+def _check_amount(manifest: Manifest, spec: SplitSpec) -> None:
+    """A store has so many files at most: each commit writes a line for every one of them."""
+    others = sum(len(g.arrays) * g.shards for name, g in manifest.groups.items() if name != spec.group)
+    planned = len(spec.arrays) * spec.shards
+    if others + planned > MOST_OBJECTS:
+        raise UsageError(
+            f"{spec.group} would need {planned:,} shard files, where {others:,} are planned already; a store has at "
+            f"most {MOST_OBJECTS:,}. Use a larger --shard-size or a second store"
+        )
+
+
 def _check_same(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
-    stored = read_document(root, f"{spec.group}/{META}", manifest)["attributes"]
+    name = f"{spec.group}/{META}"
+    with naming(root / name):
+        group = read_document(root, name, manifest)
+        stored = check_group(group)
     changes = [*_differences(stored["settings"], dict(spec.settings))]
     named = bool(changes)
     for path, document in spec.array_documents().items():
         if f"{path}/{META}" not in manifest.objects:
             changes.append(f"array {path} is new")
         elif (there := read_document(root, f"{path}/{META}", manifest)) != document:
-            layout, wanted = (ArrayLayout.from_document(path, d) for d in (there, document))
+            with naming(root / path / META):
+                layout, wanted = (ArrayLayout.from_document(path, d) for d in (there, document))
             if layout.shape[0] != wanted.shape[0]:
                 changes.append(f"sequences: {layout.shape[0]} stored, {wanted.shape[0]} asked for")
             elif layout.shard != wanted.shard:
@@ -90,6 +85,8 @@ def _check_same(root: Path, manifest: Manifest, spec: SplitSpec) -> None:
             f"{root} already holds {spec.group} with other settings ({listed}). "
             "Use the same settings, another --out, or --overwrite to replace it"
         )
+    if group["consolidated_metadata"] != spec.documents()[spec.group]["consolidated_metadata"]:
+        raise DamagedStoreError(f"{root / name}: its consolidated metadata are not those of its arrays")
 
 
 def _check_bytes(root: Path, manifest: Manifest, group: str) -> None:
@@ -98,9 +95,11 @@ def _check_bytes(root: Path, manifest: Manifest, group: str) -> None:
     for name in manifest.objects:
         if name in above or name.startswith(group + "/"):
             try:
-                read_object(root, name, manifest)
+                check_object(root, name, manifest)
             except DamagedStoreError as error:
-                raise DamagedStoreError(f"{error}; --overwrite makes {group} again") from None
+                raise DamagedStoreError(
+                    f"{error}; `s2rm-data repair {root} {group}` repairs it, --overwrite makes all of it again"
+                ) from None
 
 
 def _differences(stored: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> list[str]:

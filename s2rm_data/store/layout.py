@@ -1,31 +1,28 @@
 """Where things lie in the store and what their `zarr.json` says (Zarr v3 metadata, written in one fixed spelling).
 
-All metadata go through `json_bytes`, so that the same content always has the same bytes, whatever library is installed.
+All metadata go through `documents.json_bytes`, so that the same content always has the same bytes, whatever library is
+installed.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from s2rm_data.errors import UsageError
 from s2rm_data.schema import ArraySpec
+from s2rm_data.store import documents
+from s2rm_data.store.documents import json_bytes, require, shown, whole
 
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
 META = "zarr.json"
+PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
 DEFAULT_SHARD_SIZE = 500  # sequences
-
-
-def json_bytes(document: Any) -> bytes:
-    """The one spelling of a metadata document."""
-    return (json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def group_document(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -49,51 +46,32 @@ def parents(group: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
-def is_foreign(meta: Path) -> bool:
-    """Whether a root `zarr.json` is sound Zarr metadata of something else, rather than ours or ours damaged."""
-    try:
-        data = meta.read_bytes()
-        return bool(json.loads(data)["zarr_format"]) and f'"{FORMAT}"'.encode() not in data and b'"sha256"' not in data
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
 def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int:
-    """Sequences a shard: `wanted`, rounded up to whole chunks of every array, no more than the split needs."""
+    """Sequences per shard: `wanted`, rounded up to whole chunks of every array, no more than the split needs."""
     if wanted < 1:
         raise UsageError(f"shard size {wanted} is not possible; allowed are 1 or more sequences")
     unit = math.lcm(*(array.chunk for array in arrays))
-    return math.ceil(min(wanted, count) / unit) * unit
+    shard = math.ceil(min(wanted, count) / unit) * unit
+    if shard > documents.MOST_SLOTS:
+        raise UsageError(f"shard size {wanted} is not possible; allowed are at most {documents.MOST_SLOTS:,} sequences")
+    return shard
 
 
 def array_document(spec: ArraySpec, first_dim: str, count: int, shard: int) -> dict[str, Any]:
-    dtype = np.dtype(spec.dtype)
-    little: dict[str, Any] = {"name": "bytes"}
-    if dtype.itemsize > 1:
-        little["configuration"] = {"endian": "little"}
-    zstd = {"name": "zstd", "configuration": {"level": spec.level, "checksum": False}}
-    sharding = {
-        "chunk_shape": [spec.chunk, *spec.shape],
-        "codecs": [little, zstd, {"name": "crc32c"}],
-        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
-        "index_location": "end",
-    }
     attributes = {"description": spec.description, **dict(spec.attributes)}
     if spec.units:
         attributes["units"] = spec.units
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [count, *spec.shape],
-        "data_type": dtype.name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [shard, *spec.shape]}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
-        "fill_value": False if dtype.kind == "b" else 0.0 if dtype.kind == "f" else 0,
-        "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
-        "dimension_names": [first_dim, *spec.dims],
-        "attributes": attributes,
-        "storage_transformers": [],
-    }
+    layout = ArrayLayout(
+        path=spec.name,
+        dtype=np.dtype(spec.dtype),
+        shape=(count, *spec.shape),
+        dims=(first_dim, *spec.dims),
+        chunk=spec.chunk,
+        shard=shard,
+        level=spec.level,
+        attributes=attributes,
+    )
+    return layout.document()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,26 +82,91 @@ class ArrayLayout:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     dims: tuple[str, ...]
-    chunk: int  # sequences a chunk
-    shard: int  # sequences a shard
-    attributes: dict[str, Any]
+    chunk: int  # sequences per chunk
+    shard: int  # sequences per shard
+    level: int  # of zstd
+    attributes: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """The array's `zarr.json`."""
+        little: dict[str, Any] = {"name": "bytes"}
+        if self.dtype.itemsize > 1:
+            little["configuration"] = {"endian": "little"}
+        zstd = {"name": "zstd", "configuration": {"level": self.level, "checksum": False}}
+        sharding = {
+            "chunk_shape": [self.chunk, *self.shape[1:]],
+            "codecs": [little, zstd, {"name": "crc32c"}],
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+            "index_location": "end",
+        }
+        return {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(self.shape),
+            "data_type": self.dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [self.shard, *self.shape[1:]]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": False if self.dtype.kind == "b" else 0.0 if self.dtype.kind == "f" else 0,
+            "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+            "dimension_names": list(self.dims),
+            "attributes": dict(self.attributes),
+            "storage_transformers": [],
+        }
 
     @classmethod
-    def from_document(cls, path: str, document: dict[str, Any]) -> ArrayLayout:
-        sharding = document["codecs"][0]["configuration"]
-        return cls(
-            path=path,
-            dtype=np.dtype(document["data_type"]).newbyteorder("<"),
-            shape=tuple(document["shape"]),
-            dims=tuple(document["dimension_names"]),
-            chunk=sharding["chunk_shape"][0],
-            shard=document["chunk_grid"]["configuration"]["chunk_shape"][0],
-            attributes=document["attributes"],
+    def from_document(cls, path: str, document: Mapping[str, Any]) -> ArrayLayout:
+        """Raises `InvalidDocumentError` unless the document is, to the byte, one that `document` writes, in bounds."""
+        try:
+            sharding = document["codecs"][0]["configuration"]
+            layout = cls(
+                path=path,
+                dtype=_dtype(document["data_type"]),
+                shape=_shape(document["shape"]),
+                dims=tuple(document["dimension_names"]),
+                chunk=sharding["chunk_shape"][0],
+                shard=document["chunk_grid"]["configuration"]["chunk_shape"][0],
+                level=sharding["codecs"][1]["configuration"]["level"],
+                attributes=dict(document["attributes"]),
+            )
+        except (KeyError, IndexError, TypeError, AttributeError):
+            layout = None
+        require(layout is not None, "is not the metadata of an array of this format")
+        assert layout is not None
+        layout.check()
+        same = json_bytes(layout.document()) == json_bytes(document)
+        require(same, "is not the metadata of an array of this format")
+        return layout
+
+    def check(self) -> None:
+        """Raises `InvalidDocumentError` for what cannot be, or is too large to be read safely."""
+        whole(self.chunk, 1, documents.MOST_SLOTS, "sequences per chunk")
+        whole(self.shard, 1, documents.MOST_SLOTS, "sequences per shard")
+        whole(self.level, -7, 22, "compression level")
+        require(self.shard % self.chunk == 0, f"shards of {self.shard} sequences do not hold chunks of {self.chunk}")
+        require(
+            self.chunk_nbytes <= documents.MOST_CHUNK_BYTES,
+            f"chunks of {self.chunk_nbytes:,} bytes; at most {documents.MOST_CHUNK_BYTES:,} are allowed",
         )
+        named = len(self.dims) == len(self.shape) and all(isinstance(dim, str) and len(dim) <= 100 for dim in self.dims)
+        require(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
+        if PACKED_BITS in self.attributes:
+            packs = self.dtype.name == "uint8" and len(self.shape) > 1
+            require(packs, f"{PACKED_BITS} is set, but the array cannot hold packed bits")
+            last = self.shape[-1]
+            whole(self.attributes[PACKED_BITS], 8 * last - 7, 8 * last, PACKED_BITS)
 
     @property
     def shards(self) -> int:
         return math.ceil(self.shape[0] / self.shard)
+
+    @property
+    def slots(self) -> int:
+        """Chunks per shard."""
+        return self.shard // self.chunk
+
+    def chunks_in(self, shard: int) -> int:
+        """Chunks that a shard really has; the last shard may have fewer than it has slots."""
+        return math.ceil(min(self.shape[0] - shard * self.shard, self.shard) / self.chunk)
 
     @property
     def chunk_nbytes(self) -> int:
@@ -131,6 +174,18 @@ class ArrayLayout:
 
     def shard_object(self, index: int) -> str:
         return shard_object(self.path, index, len(self.shape))
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    require(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
+    return np.dtype(name).newbyteorder("<")
+
+
+def _shape(sizes: Any) -> tuple[int, ...]:
+    require(isinstance(sizes, list) and 1 <= len(sizes) <= documents.MOST_DIMENSIONS, f"shape is {shown(sizes)}")
+    first, *rest = sizes
+    lengths = [whole(size, 0, documents.MOST_CHUNK_BYTES, "a dimension") for size in rest]
+    return whole(first, 1, documents.MOST_SEQUENCES, "number of sequences"), *lengths
 
 
 def shard_object(array_path: str, index: int, dimensions: int) -> str:

@@ -8,24 +8,42 @@ It lives in the attributes of the root group, the store's `zarr.json`, which is 
                                  "sha256":  "..."}},
      "consolidated_metadata": {...}, "node_type": "group", "zarr_format": 3}
 
-`sha256` at the end covers the rest of the document. The file has one spelling only (`layout.json_bytes`), and a file
-that is spelled otherwise is damaged: no byte of it can change unnoticed. The consolidated metadata of the same file
-list the complete groups alone, so that other Zarr readers, too, do not come upon one that is still being made.
-Cost of a commit: O(objects).
+`sha256` covers the rest of the document. The file has one spelling only (`documents.json_bytes`), and a file that is
+spelled otherwise is damaged: no byte of it can change unnoticed. The consolidated metadata of the same file list the
+complete groups alone, so that other Zarr readers do not come upon one that is still being made either.
+A commit costs O(objects).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.store.files import sync_folder, write_whole
-from s2rm_data.store.layout import FORMAT_VERSION, META, json_bytes, parents, root_document, shard_object
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.files import opened_inside, read_inside, sync_folder, write_whole
+from s2rm_data.store.documents import (
+    MOST_DOCUMENT_BYTES,
+    MOST_ROOT_BYTES,
+    InvalidDocumentError,
+    check_groups,
+    check_objects,
+    exactly,
+    json_bytes,
+    parse,
+    require,
+    shown,
+    table,
+)
+from s2rm_data.store.layout import FORMAT_VERSION, META, parents, root_document, shard_object
+
+PIECE_BYTES = 1 << 20  # of an object, held at once
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,11 @@ class GroupEntry:
 
     def shard_objects(self, group: str, index: int) -> list[str]:
         return [shard_object(f"{group}/{name}", index, dims) for name, dims in self.arrays.items()]
+
+    def documents(self, group: str) -> list[str]:
+        """Names of the metadata objects of a group, of those above it, and of its arrays."""
+        paths = [*parents(group), group, *(f"{group}/{name}" for name in self.arrays)]
+        return [f"{path}/{META}" for path in paths]
 
 
 @dataclass
@@ -83,79 +106,159 @@ class Manifest:
         body["sha256"] = _seal(document)
         return json_bytes(document)
 
-    def _consolidated(self) -> dict[str, dict[str, Any]]:
-        visible: set[str] = set()
+    def visible(self) -> set[str]:
+        """Paths of the complete groups, of those above them, and of their arrays."""
+        found: set[str] = set()
         for group, entry in self.groups.items():
             if not self.missing_shards(group):
-                visible |= {group, *parents(group), *(f"{group}/{array}" for array in entry.arrays)}
-        return {path: self.documents[path] for path in visible}
+                found |= {name.removesuffix(f"/{META}") for name in entry.documents(group)}
+        return found
+
+    def _consolidated(self) -> dict[str, dict[str, Any]]:
+        return {path: self.documents[path] for path in self.visible()}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """Raises `DamagedStoreError` unless `data` is, to the byte, what `to_bytes` once gave."""
+        """Raises `DamagedStoreError` unless `data` is what `to_bytes` once gave, and says nothing that cannot be."""
         version = None
         try:
             document = json.loads(data)
             version = document["attributes"].get("format_version")
             body = document["attributes"]["manifest"]
             intact = json_bytes(document) == data and body.pop("sha256") == _seal(document)
+            intact = intact and type(version) is int
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             intact = False
-        other = f"format version {version}, this program reads version {FORMAT_VERSION}"
+        other = f"format version {shown(version)}, this program reads version {FORMAT_VERSION}"
         if not intact:
             later = f" (or from a later program: it says {other})" if version not in (None, FORMAT_VERSION) else ""
             raise DamagedStoreError(f"the manifest is damaged, its bytes are not those that were committed{later}")
         if version != FORMAT_VERSION:  # older formats are read here once there are any
             raise ConflictError(f"{other}; use the program version that wrote it, or generate the data again")
-        return cls(
-            {n: GroupEntry(arrays=dict(g["arrays"]), shards=g["shards"]) for n, g in body["groups"].items()},
-            {name: Entry(entry["bytes"], entry["sha256"]) for name, entry in body["objects"].items()},
-            dict(document["consolidated_metadata"]["metadata"]),
+        try:
+            return cls._checked(document)
+        except InvalidDocumentError as error:
+            raise DamagedStoreError(f"the manifest is sealed, but it cannot be true: {error}") from None
+
+    @classmethod
+    def _checked(cls, document: dict[str, Any]) -> Manifest:
+        root = exactly(document, "the root", ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
+        attributes = exactly(root["attributes"], "attributes", ("format", "format_version", "manifest"))
+        body = exactly(attributes["manifest"], "the manifest", ("groups", "objects"))
+        groups = {n: GroupEntry(arrays=a, shards=s) for n, (a, s) in check_groups(body["groups"]).items()}
+        names = {name for path, group in groups.items() for name in group.documents(path)}
+        objects = check_objects(body["objects"], lambda name: name in names or _is_shard(name, groups))
+        found = cls(groups, {name: Entry(*entry) for name, entry in objects.items()})
+        visible = found.visible()
+        listed = root["consolidated_metadata"]
+        listed = listed.get("metadata") if isinstance(listed, dict) else None
+        metadata = table(listed, "consolidated metadata", len(visible), lambda path: path in visible)
+        require(len(metadata) == len(visible), "consolidated metadata do not list just the complete groups")
+        require(all(isinstance(d, dict) for d in metadata.values()), "consolidated metadata are not documents")
+        found.documents = dict(metadata)
+        require(
+            root_document(dict(body), found.documents) == document, "is not a root document as this program writes it"
         )
+        return found
 
     @classmethod
     def load(cls, root: Path) -> Manifest:
         """The manifest of the store at `root`."""
-        path = root / META
         try:
-            return cls.from_bytes(path.read_bytes())
-        except FileNotFoundError:
-            raise DamagedStoreError(f"{path}: is missing, and the manifest with it") from None
-        except OSError as error:
-            raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
+            data = read_inside(root, META, MOST_ROOT_BYTES)
         except DamagedStoreError as error:
-            raise DamagedStoreError(f"{path}: {error}. Restore it from a copy, or make the store again") from None
+            lost = ", and the manifest with it" if str(error).endswith("is missing") else ""
+            raise DamagedStoreError(f"{error}{lost}") from None
+        try:
+            return cls.from_bytes(data)
+        except DamagedStoreError as error:
+            raise DamagedStoreError(
+                f"{root / META}: {error}. Restore it from a copy, or make the store again"
+            ) from None
         except ConflictError as error:
-            raise ConflictError(f"{path}: {error}") from None
+            raise ConflictError(f"{root / META}: {error}") from None
 
     def save(self, root: Path) -> None:
-        write_whole(root / META, [self.to_bytes()])
+        data = self.to_bytes()
+        if len(data) > MOST_ROOT_BYTES:
+            raise UsageError(
+                f"{root}: the manifest would have {len(data):,} bytes; at most {MOST_ROOT_BYTES:,} are possible. "
+                "Use a larger --shard-size or a second store"
+            )
+        write_whole(root / META, [data])
         sync_folder(root)
+
+
+def _is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
+    """Whether an object's name is that of a shard of one of the groups."""
+    path, _, file = name.rpartition("/")
+    group, _, array = path.rpartition("/")
+    match = re.fullmatch(r"c\.(0|[1-9][0-9]{0,8})((?:\.0)*)", file)
+    if match is None or group not in groups:
+        return False
+    dimensions = groups[group].arrays.get(array)
+    return dimensions == 1 + len(match[2]) // 2 and int(match[1]) < groups[group].shards
 
 
 def _seal(document: dict[str, Any]) -> str:
     return hashlib.sha256(json_bytes(document)).hexdigest()
 
 
-def read_object(root: Path, name: str, manifest: Manifest) -> bytes:
-    """A whole object, checked against the manifest."""
+def entry_of(root: Path, name: str, manifest: Manifest) -> Entry:
     if name not in manifest.objects:
         raise DamagedStoreError(f"{root / name}: is not in the manifest")
-    entry = manifest.objects[name]
-    try:
-        data = (root / name).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise DamagedStoreError(f"{root / name}: is missing") from None
-    except OSError as error:
-        raise DamagedStoreError(f"{root / name}: cannot be read ({error.strerror})") from None
-    if len(data) != entry.nbytes:
-        raise DamagedStoreError(f"{root / name}: has {len(data)} bytes where {entry.nbytes} were committed")
-    if hashlib.sha256(data).hexdigest() != entry.sha256:
-        raise DamagedStoreError(f"{root / name}: SHA-256 does not match, the stored bytes have changed")
-    return data
+    return manifest.objects[name]
+
+
+def object_pieces(descriptor: int, where: Path, entry: Entry) -> Iterator[bytes]:
+    """An open object in pieces, checked against the manifest: its size before anything is read, its SHA-256 in the end.
+
+    What takes the pieces must not be believed before the last one has come.
+    """
+    size = os.fstat(descriptor).st_size
+    if size != entry.nbytes:
+        raise DamagedStoreError(f"{where}: has {size} bytes where {entry.nbytes} were committed")
+    digest = hashlib.sha256()
+    done = 0
+    while done < entry.nbytes:
+        try:
+            piece = os.pread(descriptor, min(PIECE_BYTES, entry.nbytes - done), done)
+        except OSError as error:
+            raise DamagedStoreError(f"{where}: cannot be read ({error.strerror})") from None
+        if not piece:
+            raise DamagedStoreError(f"{where}: has been cut while it was read")
+        digest.update(piece)
+        done += len(piece)
+        yield piece
+    if digest.hexdigest() != entry.sha256:
+        raise DamagedStoreError(f"{where}: SHA-256 does not match, the stored bytes have changed")
+
+
+def check_object(root: Path, name: str, manifest: Manifest) -> None:
+    """Whether an object is what was committed; in constant memory."""
+    entry = entry_of(root, name, manifest)
+    with opened_inside(root, name) as descriptor:
+        for _ in object_pieces(descriptor, root / name, entry):
+            pass
 
 
 def read_document(root: Path, name: str, manifest: Manifest) -> dict[str, Any]:
-    """A metadata object of the store as JSON."""
-    document: dict[str, Any] = json.loads(read_object(root, name, manifest))
-    return document
+    """A metadata object of the store, checked against the manifest; what it says is not checked yet."""
+    entry = entry_of(root, name, manifest)
+    if entry.nbytes > MOST_DOCUMENT_BYTES:
+        raise DamagedStoreError(
+            f"{root / name}: a document of {entry.nbytes:,} bytes; at most {MOST_DOCUMENT_BYTES:,} are allowed"
+        )
+    with opened_inside(root, name) as descriptor:
+        data = b"".join(object_pieces(descriptor, root / name, entry))
+    with naming(root / name):
+        return parse(data)
+
+
+@contextlib.contextmanager
+def naming(where: Path) -> Iterator[None]:
+    """Turn what is wrong with a document into a `DamagedStoreError` that names it."""
+    try:
+        yield
+    except InvalidDocumentError as error:
+        raise DamagedStoreError(f"{where}: {error}") from None

@@ -1,5 +1,5 @@
 """The read side of the store. Everything goes through the manifest: what is missing, cut, zeroed, swapped or changed is
-an error that names the object, never a fill value.
+an error that names the object, never a fill value. What the documents say is checked before anything is allocated.
 
     store = Store("data.zarr")
     store.groups                              # ["bballs/test_1", ..., "bballs/train", "bballs/val"]
@@ -7,14 +7,13 @@ an error that names the object, never a fill value.
     train["frames"][7]                        # (100, 48, 48) uint8 of 0 and 1
     train["position"][[3, 1, 4]]              # (3, 100, 3, 2) float32
 
-An object is checked whole (size, SHA-256) when it is first touched or has been written to since, and chunk by chunk
-(crc32c) at every read.
+An object is checked whole (kind of file, size, SHA-256) when it is first touched or has been written to since, and
+chunk by chunk (crc32c, size) at every read. Links are not followed.
 Reading is thread-safe; a chunk costs one pread and one decompression.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -25,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.errors import DamagedStoreError, UnknownNameError, UsageError, did_you_mean
-from s2rm_data.store.codec import ABSENT, decode_chunk, index_nbytes, parse_index
-from s2rm_data.store.layout import META, ArrayLayout, is_foreign, parents
-from s2rm_data.store.manifest import Manifest, read_document, read_object
-
-PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
+from s2rm_data.files import opened_inside
+from s2rm_data.store.codec import check_chunk, decode_chunk, index_nbytes, parse_index
+from s2rm_data.store.documents import Attributes, check_group, require
+from s2rm_data.store.layout import META, PACKED_BITS, ArrayLayout, consolidated, group_document, parents
+from s2rm_data.store.manifest import entry_of, naming, object_pieces, read_document
+from s2rm_data.store.place import open_manifest
 
 
 class StoredArray:
@@ -82,7 +82,7 @@ class StoredArray:
 
     def _gather(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         layout = self.layout
-        out = np.empty((len(positions), *layout.shape[1:]), dtype=self.dtype)
+        out = self._allocate(len(positions))
         order = np.argsort(positions, kind="stable")
         chunks = positions[order] // layout.chunk
         bounds = np.flatnonzero(np.diff(chunks, prepend=-1))  # where each chunk's rows begin
@@ -90,33 +90,55 @@ class StoredArray:
             out[rows] = values[positions[rows] - chunk * layout.chunk]
         return out
 
+    def _allocate(self, rows: int) -> NDArray[Any]:
+        try:
+            return np.empty((rows, *self.layout.shape[1:]), dtype=self.dtype)
+        except (MemoryError, ValueError):
+            nbytes = rows * self.layout.chunk_nbytes // self.layout.chunk
+            raise UsageError(f"{self.layout.path}: {nbytes:,} bytes do not fit into memory; read fewer rows") from None
+
     def _chunks(self, chunks: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
         """(number, values) of the given chunks, ascending; a shard is opened once."""
         layout = self.layout
-        per_shard = layout.shard // layout.chunk
+        per_shard = layout.slots
         shards = chunks // per_shard
         for shard in np.unique(shards):
             slots = chunks[shards == shard] - shard * per_shard
-            name = layout.shard_object(int(shard))
-            for slot, data in zip(slots, self._slot_bytes(int(shard), name, slots), strict=True):
-                raw = decode_chunk(data, layout.chunk_nbytes, f"{self._store.path / name}, chunk {slot}")
+            for slot, data in zip(slots, self._slot_bytes(int(shard), slots), strict=True):
+                raw = decode_chunk(data, layout.chunk_nbytes, self._where(int(shard), slot))
                 values = np.frombuffer(raw, dtype=layout.dtype).reshape(layout.chunk, *layout.shape[1:])
                 yield int(shard * per_shard + slot), values
 
-    def _slot_bytes(self, shard: int, name: str, slots: NDArray[np.int64]) -> Iterator[bytes]:
+    def _where(self, shard: int, slot: int) -> str:
+        return f"{self._store.path / self.layout.shard_object(shard)}, chunk {slot}"
+
+    def _slot_bytes(self, shard: int, slots: Sequence[int] | NDArray[np.int64]) -> Iterator[bytes]:
+        name = self.layout.shard_object(shard)
         path = self._store.path / name
-        with _open(path) as descriptor:
+        entry = entry_of(self._store.path, name, self._store.manifest)
+        with opened_inside(self._store.path, name) as descriptor:
             index, stamp = self._checked.get(shard, (None, None))
             now = _stamp(descriptor)
             if index is None or stamp != now:  # never seen, or no longer the file that was checked
-                data = read_object(self._store.path, name, self._store.manifest)
-                index = parse_index(data[-index_nbytes(self.layout.shard // self.layout.chunk) :], str(path))
+                for _ in object_pieces(descriptor, path, entry):
+                    pass
+                length = index_nbytes(self.layout.slots)
+                table = os.pread(descriptor, length, entry.nbytes - length)
+                chunks = self.layout.chunks_in(shard)
+                index = parse_index(table, str(path), chunks=chunks, nbytes=entry.nbytes - length)
                 self._checked[shard] = index, now
-            wanted = index[slots]
-            if (wanted[:, 0] == ABSENT).any():
-                raise DamagedStoreError(f"{path}: chunk {slots[wanted[:, 0] == ABSENT][0]} is not there")
-            for offset, size in wanted:
-                yield os.pread(descriptor, int(size), int(offset))
+            for offset, size in index[slots]:
+                try:
+                    yield os.pread(descriptor, int(size), int(offset))
+                except OSError as error:
+                    raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
+
+    def check(self) -> None:
+        """Whether every chunk is there, has its checksum, and holds as many bytes as it should; not decompressed."""
+        for shard in range(self.layout.shards):
+            slots = range(self.layout.chunks_in(shard))
+            for slot, data in zip(slots, self._slot_bytes(shard, list(slots)), strict=True):
+                check_chunk(data, self.layout.chunk_nbytes, self._where(shard, slot))
 
 
 class Group:
@@ -125,16 +147,50 @@ class Group:
     def __init__(self, store: Store, path: str) -> None:
         self.path = path
         self._store = store
-        manifest = store.manifest
+        self._entry = store.manifest.groups[path]
         for parent in parents(path):
-            read_document(store.path, f"{parent}/{META}", manifest)
-        self.attributes: dict[str, Any] = read_document(store.path, f"{path}/{META}", manifest)["attributes"]
-        self.arrays = {name: self._array(name) for name in manifest.groups[path].arrays}
+            with naming(store.path / parent / META):
+                require(self._document(parent) == group_document({}), "is not a group of this format")
+        document = self._document(path)
+        documents = {name: self._document(f"{path}/{name}") for name in self._entry.arrays}
+        with naming(store.path / path / META):
+            self.attributes: dict[str, Any] = Attributes(str(store.path / path), check_group(document))
+            right = document["consolidated_metadata"] == consolidated(documents)
+            require(right, "its consolidated metadata are not those of its arrays")
+        self.arrays = {name: self._array(name, document) for name, document in documents.items()}
+        with naming(store.path / path / META):
+            require(len({len(array) for array in self.arrays.values()}) == 1, "its arrays are not equally long")
 
-    def _array(self, name: str) -> StoredArray:
-        path = f"{self.path}/{name}"
+    def _document(self, path: str) -> dict[str, Any]:
+        """Metadata below the group or above; what the root repeats of them for other readers must be the same."""
         document = read_document(self._store.path, f"{path}/{META}", self._store.manifest)
-        return StoredArray(self._store, ArrayLayout.from_document(path, document))
+        repeated = self._store.manifest.documents.get(path)
+        if repeated is not None and repeated != {k: v for k, v in document.items() if k != "consolidated_metadata"}:
+            raise DamagedStoreError(f"{self._store.path / META}: its metadata of {path} are not those of {path}/{META}")
+        return document
+
+    def _array(self, name: str, document: dict[str, Any]) -> StoredArray:
+        path = f"{self.path}/{name}"
+        with naming(self._store.path / path / META):
+            layout = ArrayLayout.from_document(path, document)
+            self._check_fits(layout)
+        return StoredArray(self._store, layout)
+
+    def _check_fits(self, layout: ArrayLayout) -> None:
+        """Whether an array is what the manifest says of it, and its shards can hold what it says of itself."""
+        shards, dimensions = self._entry.shards, self._entry.arrays[layout.path.rpartition("/")[2]]
+        require(layout.shards == shards, f"has {layout.shards:,} shards where the manifest says {shards:,}")
+        require(
+            len(layout.shape) == dimensions, f"has {len(layout.shape)} dimensions where the manifest says {dimensions}"
+        )
+        least = index_nbytes(layout.slots)
+        for index in range(shards):
+            entry = self._store.manifest.objects.get(layout.shard_object(index))
+            require(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
+
+    @property
+    def store(self) -> Store:
+        return self._store
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -165,7 +221,13 @@ class Group:
                     f"{self.path} has no array {key!r}{did_you_mean(key, self.arrays)}; it has {', '.join(self.arrays)}"
                 )
             return self.arrays[key]
-        return {name: array[key] for name, array in self.arrays.items()}
+        # Numbers as arrays without dimensions: torch's default_collate takes uint64 as an array only.
+        return {name: np.asarray(array[key]) for name, array in self.arrays.items()}
+
+    def _repr_html_(self) -> str:
+        from s2rm_data.store.notebook import group_html
+
+        return group_html(self)
 
     def __repr__(self) -> str:
         return f"<Group {self.path} of {len(self)}: {', '.join(self.arrays)}>"
@@ -180,8 +242,8 @@ class Group:
             layout = array.layout
             digest.update(f"{name} {layout.dtype.name} {layout.shape} {layout.chunk}\n".encode())
             for index in range(layout.shards):
-                data = read_object(self._store.path, layout.shard_object(index), self._store.manifest)
-                digest.update(memoryview(data)[: -index_nbytes(layout.shard // layout.chunk)])
+                for chunk in array._slot_bytes(index, list(range(layout.chunks_in(index)))):
+                    digest.update(chunk)
         return digest.hexdigest()
 
 
@@ -190,8 +252,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        _check_store(self.path)
-        self.manifest = Manifest.load(self.path)
+        self.manifest = open_manifest(self.path)
 
     @property
     def groups(self) -> list[str]:
@@ -228,20 +289,13 @@ class Store:
             raise UnknownNameError(f"{self.path} has no group {group!r}{nearest}; it has {listed}")
         return Group(self, group)
 
+    def _repr_html_(self) -> str:
+        from s2rm_data.store.notebook import store_html
+
+        return store_html(self)
+
     def __repr__(self) -> str:
         return f"<Store {self.path}: {', '.join(self.groups)}>"
-
-
-def _check_store(path: Path) -> None:
-    if not path.exists():
-        raise UsageError(f"there is no store at {path}")
-    if not path.is_dir():
-        raise UsageError(f"{path} is a file, not a store")
-    meta = path / META
-    if not meta.exists() and any(path.rglob(META)):
-        raise DamagedStoreError(f"{meta}: is missing, and the manifest with it")
-    if not meta.exists() or is_foreign(meta):
-        raise UsageError(f"{path} is not an s2rm-data store")
 
 
 _INDEXING = "index the first dimension with an integer, a slice or a list of integers; the rest on what comes back"
@@ -264,17 +318,3 @@ def _stamp(descriptor: int) -> FileStamp:
     """What changes when a file is replaced or written to."""
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextlib.contextmanager
-def _open(path: Path) -> Iterator[int]:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        raise DamagedStoreError(f"{path}: is missing") from None
-    except OSError as error:
-        raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

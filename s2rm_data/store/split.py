@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from s2rm_data.errors import UsageError
 from s2rm_data.schema import ArraySpec
-from s2rm_data.store.layout import array_document, consolidated, group_document, shard_sequences
+from s2rm_data.store.documents import InvalidDocumentError, is_group_name
+from s2rm_data.store.layout import ArrayLayout, array_document, consolidated, group_document, shard_sequences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +25,22 @@ class SplitSpec:
     shard_size: int
 
     def __post_init__(self) -> None:
-        if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", part) for part in self.group.split("/")):
+        if not is_group_name(self.group):
             raise UsageError(f"{self.group!r} cannot be the name of a group; use letters, digits, _, - and .")
+        for path, document in self.array_documents().items():
+            try:
+                ArrayLayout.from_document(path, document)
+            except InvalidDocumentError as error:
+                raise UsageError(f"{path} cannot be stored: {error}") from None
 
     @property
     def shard(self) -> int:
-        """Sequences a shard."""
+        """Sequences per shard."""
         return shard_sequences(self.arrays, self.count, self.shard_size)
+
+    @property
+    def shards(self) -> int:
+        return -(-self.count // self.shard)
 
     def shard_range(self, index: int) -> tuple[int, int]:
         """First and one-past-last sequence of a shard."""

@@ -1,4 +1,4 @@
-"""The write side of the store: one writer at a time, one shard a commit, nothing visible before it is whole.
+"""The write side of the store: one writer at a time, one shard per commit, nothing visible before it is whole.
 
     with StoreWriter(path) as writer:                      # takes the lock, or says who has it
         split = writer.begin(spec)                         # new, or the one that an earlier run left unfinished
@@ -21,11 +21,13 @@ from pathlib import Path
 from types import TracebackType
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
 from s2rm_data.schema import ArraySpec
-from s2rm_data.store.conflicts import check_place, check_split, existing_manifest
-from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
-from s2rm_data.store.layout import META, group_document, json_bytes, parents
+from s2rm_data.store.conflicts import check_split
+from s2rm_data.store.documents import json_bytes
+from s2rm_data.store.layout import META, group_document, parents
 from s2rm_data.store.manifest import Entry, GroupEntry, Manifest, read_document
+from s2rm_data.store.place import check_place, existing_manifest
 from s2rm_data.store.split import SplitSpec
 
 
@@ -71,10 +73,10 @@ class StoreWriter:
     def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
         """The writer of a split; refuses one that is there with other settings, unless told to overwrite it.
 
-        An unfinished split of the same settings is gone on with in either case: it is what an interrupted run left.
+        An unfinished split of the same settings is continued in either case: it is what an interrupted run left.
         """
         if spec.group in self.manifest.groups:
-            if not overwrite or self._can_go_on(spec):
+            if not overwrite or self._can_continue(spec):
                 self.check([spec])
                 for path in [*parents(spec.group), spec.group, *spec.array_documents()]:
                     self.manifest.documents[path] = read_document(self.root, f"{path}/{META}", self.manifest)
@@ -84,7 +86,7 @@ class StoreWriter:
         self._create(spec)
         return SplitWriter(self, spec)
 
-    def _can_go_on(self, spec: SplitSpec) -> bool:
+    def _can_continue(self, spec: SplitSpec) -> bool:
         try:
             self.check([spec])
         except (ConflictError, DamagedStoreError):
@@ -107,7 +109,7 @@ class StoreWriter:
         self.manifest.documents |= documents
         self.manifest.groups[spec.group] = GroupEntry(
             arrays={array.name: 1 + len(array.shape) for array in spec.arrays},
-            shards=-(-spec.count // spec.shard),
+            shards=spec.shards,
         )
         self.manifest.save(self.root)
 
@@ -143,6 +145,8 @@ class SplitWriter:
 
 
 def _remove_partials(root: Path) -> None:
-    for path in root.rglob("*" + PARTIAL):
-        with contextlib.suppress(OSError):
-            path.unlink()
+    for folder, _, names in os.walk(root):  # which follows no links
+        for name in names:
+            if name.endswith(PARTIAL):
+                with contextlib.suppress(OSError):
+                    (Path(folder) / name).unlink()

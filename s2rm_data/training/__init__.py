@@ -1,4 +1,4 @@
-"""Training: a config, a store and a folder become a run that can be stopped anywhere and goes on exactly."""
+"""Training: a config, a store and a folder become a run that can be stopped anywhere and resumed exactly."""
 
 from __future__ import annotations
 

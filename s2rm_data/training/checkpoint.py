@@ -11,67 +11,34 @@ Nothing is pickled.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.files import sync_folder, write_whole
 from s2rm_data.models import WorldModel
-from s2rm_data.models.weights import digest, save_model
-from s2rm_data.store.files import PARTIAL, disk_errors, sync_folder, write_whole
-
-FORMAT = "s2rm-data training state 1"
-
-
-@contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, which takes the place of `path` once it is complete and on the disk."""
-    partial = path.with_name(path.name + PARTIAL)
-    with disk_errors(path):
-        try:
-            yield partial
-            descriptor = os.open(partial, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+from s2rm_data.models.weights import digest, safetensors_pieces, save_model
+from s2rm_data.sealing import STATE_FORMAT as FORMAT
 
 
 def save_weights(model: WorldModel, path: Path) -> None:
     """The model with its config, as `models.weights.load_model` reads it; the old file or the new one, whole."""
-    with replaced(path) as partial:
-        try:
-            save_model(model, partial)
-        except SafetensorError as error:  # how safetensors reports what the system refuses
-            raise OSError(_errno_of(error), str(error)) from error
-
-
-def _errno_of(error: SafetensorError) -> int:
-    """`... (os error 28)` -> 28."""
-    tail = str(error).rpartition("os error ")[2]
-    digits = "".join(c for c in tail[:4] if c.isdigit())
-    return int(digits) if digits else 5
+    save_model(model, path)
+    sync_folder(path.parent)
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
-    """The commit of a checkpoint: once the new file is in place, the run goes on from there."""
+    """The commit of a checkpoint: once the new file is in place, the run resumes from there."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     text = canonical_json(record).decode()
     header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
-    write_whole(path, [save(plain, metadata=header)])
+    write_whole(path, safetensors_pieces(plain, header))
     sync_folder(path.parent)
 
 
@@ -81,19 +48,22 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise DamagedStoreError(f"{path} is missing; without it the run cannot go on") from None
+        raise DamagedStoreError(f"{path} is missing; without it the run cannot be resumed") from None
     except (SafetensorError, OSError) as error:
         raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
     if header.get("format") != FORMAT:
         raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
     if header.get("sha256") != digest(tensors, header.get("record", "")):
         raise DamagedStoreError(f"{path} is damaged: its bytes are not those that were saved")
-    record: dict[str, Any] = json.loads(header["record"])
+    try:
+        record: dict[str, Any] = json.loads(header["record"])
+    except (ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"{path} is damaged: its record cannot be read ({error!r})") from None
     return tensors, record
 
 
 def state_tensors(model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> dict[str, Tensor]:
-    """Everything a run needs to go on as if it had not stopped, but for what is JSON."""
+    """Everything a run needs to resume as if it had not stopped, but for what is JSON."""
     tensors = {f"weights/{name}": tensor for name, tensor in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for key, value in optimiser.state.get(parameter, {}).items():

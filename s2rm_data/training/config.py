@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from s2rm_data.config import above, at_least, between, check_fields, one_of
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.models import config_for
-from s2rm_data.models import names as model_names
-from s2rm_data.models.config import TASKS
+from s2rm_data.registry import MODELS, WORLDS
+from s2rm_data.seeding import MAX_SEED
 
+MOST_CHARACTERS = 1000  # of one --set
 SCHEDULES = ("plateau", "cosine")
 PRECISIONS = ("float32", "mixed")
 
 # Fields that say on what and how fast a run goes, not what is learned; they may differ when it is resumed.
 MACHINE_FIELDS = ("device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
+
+Steps = Annotated[int, between(1, 10**9)]
+Sequences = Annotated[int, between(1, 10**9)]
+BatchSize = Annotated[int, between(1, 65_536)]
+Looks = Annotated[int, between(1, 65_536)]
+Threads = Annotated[int, between(1, 1024)]
+Rate = Annotated[float, above(0, at_most=1e6)]
+Share = Annotated[float, at_least(0, below=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,82 +39,44 @@ class TrainConfig:
     task: str
     model: str
     preset: str
-    seed: int = 0
-    epochs: int = 100
-    steps: int | None = None
-    batch_size: int = 32
-    window: int | None = None
-    views: int = 10  # bballs only
-    queries: int = 10  # bballs only
+    seed: Annotated[int, between(0, MAX_SEED)] = 0
+    epochs: Annotated[int, between(1, 10**6)] = 100
+    steps: Steps | None = None
+    batch_size: BatchSize = 32
+    window: Annotated[int, between(1, 10**6)] | None = None
+    views: Looks = 10  # per frame; for worlds in which one may look anywhere
+    queries: Looks = 10  # per step; likewise
 
-    lr: float = 3e-4
-    fine_tuning_lr: float | None = None  # None: as lr
-    schedule: str = "plateau"
-    warmup_steps: int = 0
-    plateau_factor: float = 0.5
-    plateau_patience: int = 5  # validations
-    plateau_threshold: float = 1e-4  # relative
-    cosine_floor: float = 0.02  # the last rate, relative to the first
-    clip_norm: float | None = None
-    explosion_factor: float = 50.0
+    lr: Rate = 3e-4
+    fine_tuning_lr: Rate | None = None  # None: as lr
+    schedule: Annotated[str, one_of(*SCHEDULES)] = "plateau"
+    warmup_steps: Annotated[int, between(0, 10**9)] = 0
+    plateau_factor: Share = 0.5
+    plateau_patience: Annotated[int, between(1, 10**6)] = 5  # validations
+    plateau_threshold: Share = 1e-4  # relative
+    cosine_floor: Share = 0.02  # the last rate, relative to the first
+    clip_norm: Annotated[float, above(0, at_most=1e9)] | None = None
+    explosion_factor: Annotated[float, above(1, at_most=1e9)] = 50.0
 
-    validate_every: int | None = None  # steps; None: every epoch
-    validation_sequences: int | None = None  # of each group, the first ones; None: all
-    validation_batch_size: int = 50
-    held_out_sequences: int | None = None  # likewise, for the scores at the end
+    validate_every: Steps | None = None  # steps; None: every epoch
+    validation_sequences: Sequences | None = None  # of each group, the first ones; None: all
+    validation_batch_size: BatchSize = 50
+    held_out_sequences: Sequences | None = None  # likewise, for the scores at the end
 
     device: str = "cpu"
-    threads: int = 1
-    loader_threads: int = 1
-    precision: str = "float32"
+    threads: Threads = 1
+    loader_threads: Threads = 1
+    precision: Annotated[str, one_of(*PRECISIONS)] = "float32"
     compile: bool = False
-    checkpoint_seconds: float = 30.0
+    checkpoint_seconds: Annotated[float, above(0, at_most=1e6)] = 30.0
 
     model_fields: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise UsageError(f"no task {self.task!r}{did_you_mean(self.task, TASKS)}; the choices are {_list(TASKS)}")
-        if self.model not in model_names():
-            raise UsageError(
-                f"no model {self.model!r}{did_you_mean(self.model, model_names())}; the choices are "
-                f"{_list(model_names())} (s2rm-train --list-models shows them)"
-            )
-        self._check_numbers()
-        self._require("schedule", self.schedule in SCHEDULES, f"one of {_list(SCHEDULES)}")
-        self._require("precision", self.precision in PRECISIONS, f"one of {_list(PRECISIONS)}")
+        check_fields(self)
+        WORLDS.require(self.task)
+        MODELS.require(self.model)
         config_for(self.model, self.task, **self.model_fields)
-
-    def _check_numbers(self) -> None:
-        whole = ("epochs", "steps", "batch_size", "window", "views", "queries", "plateau_patience", "threads")
-        for name in (
-            *whole,
-            "validate_every",
-            "validation_sequences",
-            "validation_batch_size",
-            "held_out_sequences",
-            "loader_threads",
-        ):
-            value = getattr(self, name)
-            optional = value is None and TrainConfig.__dataclass_fields__[name].default is None
-            self._require(name, optional or (_is_whole(value) and value >= 1), "a whole number of at least 1")
-        for name in ("seed", "warmup_steps"):
-            value = getattr(self, name)
-            self._require(name, _is_whole(value) and value >= 0, "a whole number of at least 0")
-        for name in ("lr", "fine_tuning_lr", "explosion_factor", "checkpoint_seconds"):
-            value = getattr(self, name)
-            optional = value is None and TrainConfig.__dataclass_fields__[name].default is None
-            self._require(name, optional or (_is_number(value) and value > 0), "a positive number")
-        self._require("clip_norm", self.clip_norm is None or (_is_number(self.clip_norm) and self.clip_norm > 0), "> 0")
-        for name in ("plateau_factor", "plateau_threshold", "cosine_floor"):
-            value = getattr(self, name)
-            self._require(name, _is_number(value) and 0 <= value < 1, "a number of at least 0 and below 1")
-        self._require("compile", isinstance(self.compile, bool), "true or false")
-        self._require("explosion_factor", self.explosion_factor > 1, "more than 1")
-
-    def _require(self, name: str, holds: bool, allowed: str) -> None:
-        if not holds:
-            raise UsageError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
 
     def total_steps(self, steps_per_epoch: int) -> int:
         return self.steps if self.steps is not None else self.epochs * steps_per_epoch
@@ -118,14 +89,6 @@ class TrainConfig:
 
 def _list(names: Any) -> str:
     return ", ".join(names)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def model_field_names(model: str, task: str) -> list[str]:
@@ -149,7 +112,7 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
     of_model: dict[str, Any] = {}
     for name, value in fields.items():
         if name in own_names:
-            own[name] = float(value) if _wants_float(name) and _is_whole(value) else value
+            own[name] = value
         elif name in model_field_list:
             of_model[name] = value
         elif name in OWN_OPTIONS:
@@ -162,20 +125,18 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
     return own, of_model
 
 
-def _wants_float(name: str) -> bool:
-    return "float" in str(TrainConfig.__dataclass_fields__[name].type)
-
-
 def parse_assignments(assignments: tuple[str, ...]) -> dict[str, Any]:
     """`key=value` as typed: values are JSON where they can be read as such (3, 1e-3, true, null, [8, 16]) or text."""
     fields = {}
     for assignment in assignments:
+        if len(assignment) > MOST_CHARACTERS:
+            raise UsageError(f"--set {assignment[:40]!r}... is longer than the {MOST_CHARACTERS} characters allowed")
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--set {assignment!r} is not an assignment; write --set key=value, as in --set lr=1e-3")
         try:
             value = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = text.strip()
         fields[name.strip()] = value
     return fields

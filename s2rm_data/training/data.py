@@ -7,29 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, UsageError, did_you_mean
-from s2rm_data.loading import Source, groups_of, tasks_of
-from s2rm_data.loading.groups import open_groups
+from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.learning import Learning
+from s2rm_data.loading import Source, groups_of, open_groups, tasks_of
 from s2rm_data.models import build
-from s2rm_data.models.catalogue import MODELS
-from s2rm_data.models.config import TASKS
+from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 
 
 def choose_task(store: Store, asked: str | None) -> str:
-    """The task asked for, else balls if the store has them, else what it has."""
+    """The world asked for, else the first that the store has."""
     found = tasks_of(store)
     if asked is None:
         if not found:
             listed = ", ".join(store.groups) or "nothing yet"
             raise UsageError(
                 f"{store.path} has no training split; it has {listed}. "
-                f"Make one with: s2rm-data bballs --out {store.path}"
+                f"Make one with: s2rm-data {WORLDS.names()[0]} --out {store.path}"
             )
         return found[0]
-    if asked not in TASKS:
-        raise UsageError(f"no task {asked!r}{did_you_mean(asked, TASKS)}; the choices are {', '.join(TASKS)}")
+    WORLDS.load(asked)  # refuses a name that it does not know
     if asked not in found:
         groups_of(store, asked, "train")  # says what is missing
     return asked
@@ -37,8 +35,8 @@ def choose_task(store: Store, asked: str | None) -> str:
 
 def shortest_steps(store: Store, task: str) -> int:
     """Steps of the shortest training sequences there are."""
-    array = "frames" if task == "bballs" else "action"
-    return min(store[path][array].shape[1] for path in groups_of(store, task, "train")) - 1
+    learning: Learning = WORLDS.load(task).learning()
+    return min(learning.sequence_steps(store[path]) for path in groups_of(store, task, "train"))
 
 
 class RunData:
@@ -46,6 +44,7 @@ class RunData:
 
     def __init__(self, store: Store, config: TrainConfig) -> None:
         self.store, self.config = store, config
+        self.learning: Learning = WORLDS.load(config.task).learning()
         self.train_groups = groups_of(store, config.task, "train")
         self.validation_groups = groups_of(store, config.task, "val")
         self.next_views = MODELS.load(config.model).needs_next_views
@@ -53,22 +52,17 @@ class RunData:
         self.validation = self._open(self.validation_groups, limit=config.validation_sequences)
 
     def _open(self, groups: list[str], **options: Any) -> Source:
-        if self.config.task == "bballs":
-            options |= {"views": self.config.views, "queries": self.config.queries}
+        options |= {name: getattr(self.config, name) for name in self.learning.source_fields}
         return open_groups(
             [self.store[path] for path in groups], next_views=self.next_views, device=self.config.device, **options
         )
 
     def held_out(self) -> dict[str, Source]:
-        """All of the validation data; of balls also the test set with as many balls, on which nothing was chosen."""
+        """All of the validation data, and what else the world names."""
         limit = self.config.held_out_sequences
         sources = {"val": self._open(self.validation_groups, limit=limit)}
-        if self.config.task == "bballs":
-            balls = self.store[self.train_groups[0]].settings["config"]["balls"]
-            name = f"test_{balls}"
-            if f"bballs/{name}" in self.store:
-                sources[name] = self._open([f"bballs/{name}"], limit=limit)
-        return sources
+        more = self.learning.held_out(self.store, self.train_groups)
+        return sources | {name: self._open(groups, limit=limit) for name, groups in more.items()}
 
     def model_fields(self, config: TrainConfig) -> dict[str, Any]:
         """Fields of the model's config: the data's shapes, then those of the run."""
@@ -88,9 +82,7 @@ class RunData:
         for path in (*self.train_groups, *self.validation_groups):
             group = self.store[path]
             digest = hashlib.sha256(canonical_json(group.settings)).hexdigest()
-            groups[path] = {"count": len(group), "settings_sha256": digest}
-            if self.config.task == "bballs":
-                groups[path]["balls"] = group.settings["config"]["balls"]
+            groups[path] = {"count": len(group), "settings_sha256": digest, **self.learning.describe(group)}
         return {"path": str(Path(self.store.path).absolute()), "groups": groups}
 
     def check_identity(self, saved: dict[str, Any]) -> None:

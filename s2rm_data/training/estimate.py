@@ -11,6 +11,7 @@ from s2rm_data.loading import FixedBatches, TrainingBatches
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.machine import set_up
+from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import validate
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
@@ -28,6 +29,7 @@ class Estimate:
 
 
 def estimate(config: TrainConfig, data: RunData) -> Estimate:
+    check_memory(config, data)
     device = torch.device(config.device)
     set_up(device, config.threads)
     processes = Processes(alone=True)
@@ -50,7 +52,7 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
     begun = time.monotonic()
     few = FixedBatches(data.validation, batch_size=config.validation_batch_size)
     few._sequences = few._sequences[: config.validation_batch_size]
-    validate(model, few, processes, autocast=stepper.autocast)
+    validate(model, data.learning, few, processes, autocast=stepper.autocast)
     per_validation = (time.monotonic() - begun) * -(-len(data.validation) // config.validation_batch_size)
     return Estimate(
         parameters=model.parameter_count(),

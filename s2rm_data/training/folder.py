@@ -1,8 +1,9 @@
 """The run folder: what lies where in it, who may write to it, and its log.
 
+    run.json                the mark of a run folder, with the digest of config.json
     config.json             the run: config, model config, store and the groups it was trained on
     environment.json        machine and versions
-    log.jsonl               one record a step and a validation; the same for every run of the same config
+    log.jsonl               one record per step and per validation; the same for every run of the same config
     timing.jsonl            speed, waiting, memory; different every time
     state.safetensors       what a resumed run needs
     last.safetensors        weights of the last checkpoint
@@ -16,14 +17,16 @@ Paths inside are relative: the folder can be moved.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.store.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.errors import ConflictError, DamagedStoreError
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.sealing import CONFIG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
 
 
 class RunFolder:
@@ -31,22 +34,23 @@ class RunFolder:
         self.path = path
         self._lock: int | None = None
 
-    config = property(lambda self: self.path / "config.json")
+    mark = property(lambda self: self.path / MARK)
+    config = property(lambda self: self.path / CONFIG)
     environment = property(lambda self: self.path / "environment.json")
     log = property(lambda self: self.path / "log.jsonl")
     timing = property(lambda self: self.path / "timing.jsonl")
-    state = property(lambda self: self.path / "state.safetensors")
+    state = property(lambda self: self.path / STATE)
     last = property(lambda self: self.path / "last.safetensors")
     best = property(lambda self: self.path / "best.safetensors")
     summary = property(lambda self: self.path / "summary.json")
     curves = property(lambda self: self.path / "curves.png")
-    protocol = property(lambda self: self.path / "protocol.json")  # of a command with several seeds
+    protocol = property(lambda self: self.path / PROTOCOL)  # of a command with several seeds
     predictions = property(lambda self: self.path / "predictions")
     tensorboard = property(lambda self: self.path / "tensorboard")
 
     @property
     def holds_run(self) -> bool:
-        return bool(self.config.exists())
+        return bool(self.config.exists()) and is_run(self.path)
 
     @property
     def is_complete(self) -> bool:
@@ -59,16 +63,16 @@ class RunFolder:
         if self.holds_run and not (resume or overwrite):
             raise ConflictError(
                 f"{self.path} already holds a run{' that is complete' if self.is_complete else ''}; "
-                "add --resume to go on with it, --overwrite to start it again, or give --out another name"
+                "add --resume to continue it, --overwrite to start it again, or give --out another name"
             )
         foreign = self._foreign()
-        if foreign and not self.holds_run:
+        if foreign:
             raise ConflictError(f"{self.path} holds other files ({foreign[0]}, ...); give --out another name")
         make_folder(self.path)
         self._check_writable()
         self._lock = lock_folder(self.path)
-        for partial in self.path.glob(f"*{PARTIAL}"):
-            partial.unlink()
+        for path in self._files:
+            path.with_name(path.name + PARTIAL).unlink(missing_ok=True)
         if overwrite:
             self._clear()
 
@@ -84,37 +88,49 @@ class RunFolder:
             probe.unlink()
 
     def _foreign(self) -> list[str]:
-        if not self.path.exists():
+        """Names of what is in a folder that is not a run's: nothing of it may be overwritten or removed."""
+        if not self.path.exists() or is_run(self.path):
             return []
-        ours = {path.name for path in (*self._files, self.predictions, self.tensorboard, self.path / "seeds")}
-        return [p.name for p in sorted(self.path.iterdir()) if p.name not in ours and not p.name.endswith(PARTIAL)]
+        return sorted(p.name for p in self.path.iterdir() if p.name != self.mark.name + PARTIAL)
 
     def _clear(self) -> None:
-        """Remove what a run leaves, the marker of its existence first, and what several seeds have left."""
-        for path in (*self._files, *self.predictions.glob("*.png"), *self.tensorboard.glob("events.*")):
+        """Remove what a run leaves, its config first and its mark last, and what several seeds have left."""
+        for path in (*self._files, *self.predictions.glob("step-*.png"), *self.tensorboard.glob("events.*")):
             path.unlink(missing_ok=True)
         seeds = self.path / "seeds"
         for seed in seeds.glob("[0-9]*"):
-            RunFolder(seed)._clear()
-            _remove_empty(seed)
+            if is_run(seed):
+                RunFolder(seed)._clear()
+                _remove_empty(seed)
         _remove_empty(self.predictions, self.tensorboard, seeds)
+        self.mark.unlink(missing_ok=True)
 
     @property
     def _files(self) -> list[Path]:
         marks = [self.config, self.state, self.summary, self.protocol]
         return [*marks, self.environment, self.log, self.timing, self.last, self.best, self.curves]
 
+    def begin(self, document: Any | None) -> None:
+        """Mark the folder as a run's and write its config, which from then on must stay as it is.
+
+        None for a folder that holds the runs of several seeds, and has no config of its own yet.
+        """
+        config = None if document is None else _json_bytes(document)
+        write_whole(self.mark, [mark_bytes(config)])
+        if config is not None:
+            write_whole(self.config, [config])
+        sync_folder(self.path)
+
     def write_json(self, path: Path, value: Any) -> None:
-        write_whole(path, [json.dumps(value, indent=2, allow_nan=False).encode(), b"\n"])
+        write_whole(path, [_json_bytes(value)])
         sync_folder(self.path)
 
     def read_json(self, path: Path) -> Any:
-        try:
-            return json.loads(path.read_bytes())
-        except FileNotFoundError:
-            raise UsageError(f"{path} is missing; {self.path} is not a run folder of s2rm-train") from None
-        except (ValueError, OSError) as error:
-            raise DamagedStoreError(f"{path} is damaged: {error}") from None
+        return read_json(self.path, path.name)
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"
 
 
 def _remove_empty(*folders: Path) -> None:
@@ -124,20 +140,47 @@ def _remove_empty(*folders: Path) -> None:
 
 
 class Log:
-    """Records as lines of JSON, in the order of the steps. Its length at a checkpoint is part of the checkpoint, and a
-    resumed run cuts off what was written after it: the log of a run that was killed is that of one that was not."""
+    """Records as lines of JSON, in the order of the steps.
 
-    def __init__(self, path: Path, length: int) -> None:
+    Its length and digest are part of a checkpoint, and a resumed run cuts off what was written after it: the log of a
+    run that was killed is that of one that was not.
+    """
+
+    def __init__(self, path: Path, length: int, sha256: str | None = None) -> None:
         self.path = path
-        if (path.stat().st_size if path.exists() else 0) < length:
-            raise DamagedStoreError(f"{path} is shorter than the checkpoint says ({length} bytes)")
+        self._digest = hashlib.sha256()
         with disk_errors(path):
-            self._file = path.open("ab")
-            self._file.truncate(length)
+            self._file = path.open("a+b")
+        try:
+            self._check(length, sha256)
+            with disk_errors(path):
+                self._file.truncate(length)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _check(self, length: int, sha256: str | None) -> None:
+        """Whether the log begins as it did at the checkpoint; checkpoints of earlier versions say only how long."""
+        self._file.seek(0)
+        left = length
+        while left and (piece := self._file.read(min(left, 1 << 20))):
+            self._digest.update(piece)
+            left -= len(piece)
+        if left:
+            raise DamagedStoreError(f"{self.path} is shorter than the checkpoint says ({length} bytes)")
+        if sha256 is not None and self._digest.hexdigest() != sha256:
+            raise DamagedStoreError(f"{self.path} is damaged: it is not as it was at the checkpoint")
 
     def write(self, record: dict[str, Any]) -> None:
+        line = canonical_json(record) + b"\n"
+        self._digest.update(line)
         with disk_errors(self.path):
-            self._file.write(canonical_json(record) + b"\n")
+            self._file.write(line)
+
+    @property
+    def sha256(self) -> str:
+        """Of all that was written."""
+        return self._digest.hexdigest()
 
     def sync(self) -> int:
         """Its length, once it is on the disk."""
@@ -157,4 +200,7 @@ class Log:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All whole records; a last line that was cut off by a kill is left out."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return [json.loads(line) for line in lines]
+    try:
+        return [json.loads(line) for line in lines]
+    except (ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"{path} is damaged: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class Validated:
     loss: float
     is_best: bool
     scores: dict[str, float]
+    titles: Mapping[str, str] = field(default_factory=dict)  # of the scores to show, by name
     references: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -34,11 +36,14 @@ class Listener:
         """A sentence for people."""
 
     def start(self, name: str, step: int, total: int) -> None:
-        """A run begins or goes on at `step`."""
+        """A run begins or resumes at `step`."""
 
     def pace(self, pace: Pace) -> None:
-        """Called several times a second at most."""
+        """Called several times per second at most."""
 
     def validated(self, result: Validated) -> None: ...
 
     def finish(self, summary: dict[str, Any]) -> None: ...
+
+    def stop(self) -> None:
+        """Nothing more will come, whether or not the run is complete."""

@@ -13,18 +13,18 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from s2rm_data.errors import UsageError
-from s2rm_data.loading.order import Share
+from s2rm_data.loading.batches import Share
 
 
 class Processes:
-    """This process among `world`; without torchrun, or `alone`, a world of one, in which nothing is sent."""
+    """This process among `count`; without torchrun, or `alone`, it is the only one and nothing is sent."""
 
     def __init__(self, *, alone: bool = False) -> None:
         given = {} if alone else os.environ
         self.rank = int(given.get("RANK", "0"))
-        self.world = int(given.get("WORLD_SIZE", "1"))
+        self.count = int(given.get("WORLD_SIZE", "1"))
         self.local_rank = int(given.get("LOCAL_RANK", "0"))
-        self.local_world = int(given.get("LOCAL_WORLD_SIZE", "1"))
+        self.local_count = int(given.get("LOCAL_WORLD_SIZE", "1"))
 
     @property
     def is_first(self) -> bool:
@@ -32,41 +32,41 @@ class Processes:
 
     @property
     def share(self) -> Share:
-        return Share(rank=self.rank, world=self.world)
+        return Share(rank=self.rank, count=self.count)
 
     def connect(self, device: torch.device) -> None:
-        if self.world > 1 and not dist.is_initialized():
+        if self.count > 1 and not dist.is_initialized():
             if not dist.is_available():
                 raise UsageError("this torch is built without torch.distributed; run without torchrun")
             dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
 
     def disconnect(self) -> None:
-        if self.world > 1 and dist.is_initialized():
+        if self.count > 1 and dist.is_initialized():
             dist.destroy_process_group()
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum over all processes, in all of them; `value` itself in a world of one."""
-        if self.world > 1:
+        """The sum over all processes, in all of them; `value` itself where there is one."""
+        if self.count > 1:
             value = value.clone()
             dist.all_reduce(value)
         return value
 
     def wait(self) -> None:
-        if self.world > 1:
+        if self.count > 1:
             dist.barrier()
 
     def agree(self, model: nn.Module) -> None:
         """Everybody takes the first process's weights."""
-        if self.world > 1:
+        if self.count > 1:
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.detach(), 0)
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        if self.world == 1:
+        if self.count == 1:
             return
         with_gradient = [p for p in parameters if p.requires_grad]
         flat = torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in with_gradient])
         dist.all_reduce(flat)
-        flat /= self.world
+        flat /= self.count
         for parameter, piece in zip(with_gradient, flat.split([p.numel() for p in with_gradient]), strict=True):
             parameter.grad = piece.view_as(parameter)

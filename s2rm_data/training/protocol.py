@@ -16,20 +16,25 @@ from typing import Any
 import torch
 
 from s2rm_data.config import from_json, to_json
-from s2rm_data.errors import ConflictError, S2RMError, UsageError
+from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
+from s2rm_data.registry import MODELS, WORLDS, plugins_used
+from s2rm_data.sealing import read_run
 from s2rm_data.store import Store
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.listener import Listener
 from s2rm_data.training.machine import environment, set_up
+from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.trainer import Trainer
 
+MOST_RUNS = 1000  # seeds of one command
+
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class RunOptions:
     """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with."""
 
     out: Path
@@ -41,11 +46,11 @@ class Order:
 
 def saved_run(folder: RunFolder) -> tuple[TrainConfig, dict[str, Any]]:
     """Config of the run in a folder, and all that was saved beside it."""
-    saved = folder.read_json(folder.config)
+    saved = read_run(folder.path)
     try:
-        _ = saved["store"]["path"], saved["store"]["groups"].items()
+        _ = saved["store"]["path"], saved["store"]["groups"]
         return from_json(TrainConfig, saved["config"]), saved
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{folder.config} is not the config of a run of s2rm-train ({error!r})") from None
 
 
@@ -72,7 +77,13 @@ def first_folder(out: Path) -> RunFolder:
 def saved_runs(out: Path) -> int:
     """How many seeds the command in a folder was to train."""
     folder = RunFolder(out)
-    return int(folder.read_json(folder.protocol)["runs"]) if folder.protocol.exists() else 1
+    if not folder.protocol.exists():
+        return 1
+    protocol = folder.read_json(folder.protocol)
+    runs = protocol.get("runs") if isinstance(protocol, dict) else None
+    if type(runs) is not int or not 1 <= runs <= MOST_RUNS:
+        raise DamagedStoreError(f"{folder.protocol} is damaged: it does not say how many runs there are to be")
+    return runs
 
 
 class Session:
@@ -82,41 +93,44 @@ class Session:
         self.processes = Processes()
         self.listener = (listener or Listener()) if self.processes.is_first else Listener()
 
-    def train(self, config: TrainConfig, store: Store, order: Order) -> dict[str, Any]:
+    def train(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         set_up(torch.device(config.device), config.threads)
         self.processes.connect(torch.device(config.device))
         try:
-            if order.runs == 1:
-                return self._one(config, store, order)
-            return self._several(config, store, order)
+            if options.runs == 1:
+                return self._one(config, store, options)
+            return self._several(config, store, options)
         finally:
             self.processes.disconnect()
 
-    def _one(self, config: TrainConfig, store: Store, order: Order, initial: Path | None = None) -> dict[str, Any]:
-        folder = RunFolder(order.out)
+    def _one(
+        self, config: TrainConfig, store: Store, options: RunOptions, initial: Path | None = None
+    ) -> dict[str, Any]:
+        folder = RunFolder(options.out)
         try:
-            self._raise_together(lambda: folder.open(resume=order.resume, overwrite=order.overwrite))
+            self._raise_together(lambda: folder.open(resume=options.resume, overwrite=options.overwrite))
             self.processes.wait()
-            config = self._settled(config, folder, order)
+            config = self._agreed(config, folder, options)
             if folder.is_complete:
                 self.listener.say(f"{folder.path} is complete already")
                 summary: dict[str, Any] = folder.read_json(folder.summary)
                 return summary
             data = RunData(store, config)
+            check_memory(config, data)
             self._introduce(config, data, folder)
             trainer = Trainer(config, data, folder, self.processes, listener=self.listener, initial=initial)
             return trainer.run()
         finally:
             folder.close()
 
-    def _settled(self, config: TrainConfig, folder: RunFolder, order: Order) -> TrainConfig:
+    def _agreed(self, config: TrainConfig, folder: RunFolder, options: RunOptions) -> TrainConfig:
         """The config as the folder has it, if it has one, on this machine's terms."""
         if not folder.holds_run:
             return config
         saved, _ = saved_run(folder)
-        check_agreement(config, saved, order.given, folder.path)
+        check_agreement(config, saved, options.given, folder.path)
         moved = torch.device(saved.device).type != torch.device(config.device).type
-        fields = MACHINE_FIELDS if moved else [name for name in MACHINE_FIELDS if name in {*order.given, "device"}]
+        fields = MACHINE_FIELDS if moved else [name for name in MACHINE_FIELDS if name in {*options.given, "device"}]
         return dataclasses.replace(saved, **{name: getattr(config, name) for name in fields})
 
     def _introduce(self, config: TrainConfig, data: RunData, folder: RunFolder) -> None:
@@ -125,27 +139,28 @@ class Session:
             data.check_identity(saved_run(folder)[1]["store"])
         elif self.processes.is_first:
             device = torch.device(config.device)
-            folder.write_json(folder.environment, environment(device) | {"processes": self.processes.world})
+            made_of = environment(device) | {"processes": self.processes.count} | plugins_of(config)
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
-            folder.write_json(folder.config, document)
+            folder.begin(document)
+            folder.write_json(folder.environment, made_of)
         self.processes.wait()
 
-    def _several(self, config: TrainConfig, store: Store, order: Order) -> dict[str, Any]:
+    def _several(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         """Several seeds, then the best of them again. A seed that diverges is replaced by the next one."""
-        self._begin_protocol(order)
-        order = dataclasses.replace(order, runs=1, resume=True, overwrite=False)
+        self._begin_protocol(options)
+        options = dataclasses.replace(options, runs=1, resume=True, overwrite=False)
         # All folders of one command agree in every field but those that the protocol itself sets.
         given = frozenset({*to_json(config), *config.model_fields}) - {"seed"}
         done: dict[int, dict[str, Any]] = {}
         failed: dict[int, str] = {}
-        seed, runs = config.seed, saved_runs(order.out)
+        seed, runs = config.seed, saved_runs(options.out)
         while len(done) < runs:
             if len(failed) > runs:
                 raise DivergedError(f"{len(failed)} of {len(failed) + len(done)} seeds diverged: {failed[seed - 1]}")
-            out = order.out / "seeds" / str(seed)
+            out = options.out / "seeds" / str(seed)
             self.listener.say(f"seed {seed}, {len(done) + 1} of {runs}")
             try:
-                own = dataclasses.replace(order, out=out, given=given)
+                own = dataclasses.replace(options, out=out, given=given)
                 done[seed] = self._one(dataclasses.replace(config, seed=seed), store, own)
             except DivergedError as error:
                 self.listener.say(f"seed {seed} failed: {error}")
@@ -154,17 +169,17 @@ class Session:
         best = min(done, key=lambda s: done[s]["best_validation_loss"])
         self.listener.say(f"seed {best} has the lowest validation loss; it is fine-tuned")
         tuned = dataclasses.replace(config, seed=best, lr=config.fine_tuning_lr or config.lr)
-        own = dataclasses.replace(order, given=given | {"seed"})
-        summary = self._one(tuned, store, own, initial=order.out / "seeds" / str(best) / "best.safetensors")
+        own = dataclasses.replace(options, given=given | {"seed"})
+        summary = self._one(tuned, store, own, initial=options.out / "seeds" / str(best) / "best.safetensors")
         if self.processes.is_first:
             losses = {str(s): found["best_validation_loss"] for s, found in done.items()}
             outcome = {"runs": runs, "best_seed": best, "validation_loss": losses, "failed": failed}
-            RunFolder(order.out).write_json(RunFolder(order.out).protocol, outcome)
+            RunFolder(options.out).write_json(RunFolder(options.out).protocol, outcome)
         return {**summary, "best_seed": best}
 
-    def _begin_protocol(self, order: Order) -> None:
+    def _begin_protocol(self, options: RunOptions) -> None:
         """The first process clears the folder or refuses it, and writes down how many runs there are to be."""
-        self._raise_together(lambda: begin_protocol(order))
+        self._raise_together(lambda: begin_protocol(options))
         self.processes.wait()
 
     def _raise_together(self, work: Callable[[], None]) -> None:
@@ -179,24 +194,31 @@ class Session:
             raise error or S2RMError("the first process could not open the run folder")
 
 
-def begin_protocol(order: Order) -> None:
-    folder = RunFolder(order.out)
-    if folder.protocol.exists() and not order.overwrite:
-        if not order.resume and first_folder(order.out).holds_run:
+def plugins_of(config: TrainConfig) -> dict[str, Any]:
+    """Which plug-ins, by name and version, bring the run's model and world; nothing if both are built in."""
+    found = plugins_used((MODELS, config.model), (WORLDS, config.task))
+    return {"plugins": found} if found else {}
+
+
+def begin_protocol(options: RunOptions) -> None:
+    folder = RunFolder(options.out)
+    if folder.protocol.exists() and not options.overwrite:
+        if not options.resume and first_folder(options.out).holds_run:
             raise ConflictError(
-                f"{order.out} already holds runs; add --resume to go on with them, --overwrite to start them again, "
+                f"{options.out} already holds runs; add --resume to continue them, --overwrite to start them again, "
                 "or give --out another name"
             )
-        if saved_runs(order.out) != order.runs:
+        if saved_runs(options.out) != options.runs:
             raise ConflictError(
-                f"{order.out} was started with --runs {saved_runs(order.out)}, not {order.runs}; resume it without "
-                "--runs, or start another one with another --out"
+                f"{options.out} was started with --runs {saved_runs(options.out)}, not {options.runs}; "
+                "resume it without --runs, or start another one with another --out"
             )
     try:
-        folder.open(resume=order.resume, overwrite=order.overwrite)
+        folder.open(resume=options.resume, overwrite=options.overwrite)
         if not folder.protocol.exists():
             if folder.holds_run:
-                raise ConflictError(f"{order.out} holds a single run; give --out another name, or --overwrite")
-            folder.write_json(folder.protocol, {"runs": order.runs})
+                raise ConflictError(f"{options.out} holds a single run; give --out another name, or --overwrite")
+            folder.begin(None)
+            folder.write_json(folder.protocol, {"runs": options.runs})
     finally:
         folder.close()

@@ -22,7 +22,7 @@ def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
 def compile_parts(model: WorldModel, device: torch.device, backend: str = "inductor") -> None:
     """Compile encoder and decoder, and the step of the recurrence, which on a GPU is replayed as a CUDA graph.
 
-    The step is small and called T times a window, so launching its kernels one by one would be what it costs. It is
+    The step is small and called T times per window, so launching its kernels one by one would be what it costs. It is
     compiled without the deferral of gradients, whose bookkeeping changes from step to step.
     """
     options: dict[str, Any] = {"backend": backend, "fullgraph": True}
@@ -62,12 +62,12 @@ class Stepper:
         self.processes.average_gradients(self.parameters)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or float("inf"))
         self.optimiser.step()
-        whole = self.processes.total(loss.detach() * share) / self.processes.world
+        whole = self.processes.total(loss.detach() * share) / self.processes.count
         return torch.stack([whole, norm.detach()])
 
     def _share(self, batch: Batch) -> Tensor | float:
         """What makes the mean over processes the mean over all targets, when they do not have equally many."""
-        if self.processes.world == 1:
+        if self.processes.count == 1:
             return 1.0
         count = batch.query_mask.sum().float()
-        return count * self.processes.world / self.processes.total(count).clamp(min=1)
+        return count * self.processes.count / self.processes.total(count).clamp(min=1)

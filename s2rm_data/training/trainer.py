@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import math
 import time
 from collections.abc import Iterator
@@ -17,19 +18,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2rm_data.errors import InterruptedRunError
+from s2rm_data.config import canonical_json, to_json
+from s2rm_data.errors import DamagedStoreError, InterruptedRunError
+from s2rm_data.interrupt import Interrupt
 from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches
 from s2rm_data.models import build
 from s2rm_data.models.weights import load_model
 from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, save_weights, state_tensors
-from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
-from s2rm_data.training.interrupt import Interrupt
+from s2rm_data.training.journal import Journal, LogState
 from s2rm_data.training.listener import Listener, Pace, Validated
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.records import Recorder
 from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
@@ -93,39 +95,49 @@ class Trainer:
 
     def run(self) -> dict[str, Any]:
         """Trains to the end of the budget; returns the summary, which is also in the folder."""
-        log_length = self._restore()
+        log = self._restore()
         if self.config.compile:
             compile_parts(self.model, self.device)
-        self.references = reference_scores(self.validation, self.processes)
-        with self._recording(log_length) as self.recorder, Interrupt() as self.interrupt:
+        self.references = reference_scores(self.data.learning, self.validation, self.processes)
+        with self._recording(log) as self.journal, Interrupt() as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
-            if log_length == 0:
+            if log.length == 0:
                 self._begin()
             self._train()
         return self._complete()  # nothing to save in it any more: a signal ends it at once
 
     def _begin(self) -> None:
-        self.recorder.log({"kind": "references", **self.references})
+        self.journal.log({"kind": "references", **self.references})
         if self.fine_tuning:
             self._validate()
         self._checkpoint()
 
-    def _restore(self) -> int:
-        """Go on from the folder's checkpoint if it has one; returns the length of the log that belongs to it."""
+    def _restore(self) -> LogState:
+        """Continue from the folder's checkpoint if it has one; returns the log that belongs to it."""
         if not self.folder.state.exists():
-            return 0
+            return LogState()
         tensors, record = load_state(self.folder.state)
         restore_tensors(tensors, self.model, self.optimiser, self.device, self.folder.state)
-        self.progress = Progress.from_json(record["progress"])
-        return int(record["log_bytes"])
+        if record.get("config_sha256", self._config_sha256()) != self._config_sha256():
+            raise DamagedStoreError(f"{self.folder.config} is not what {self.folder.state.name} was made with")
+        try:
+            self.progress = Progress.from_json(record["progress"])
+            return LogState(int(record["log_bytes"]), record.get("log_sha256"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedStoreError(f"{self.folder.state} is damaged: its record makes no sense ({error!r})") from None
+
+    def _config_sha256(self) -> str:
+        """Of the fields that decide what is learned."""
+        fields = {name: value for name, value in to_json(self.config).items() if name not in MACHINE_FIELDS}
+        return hashlib.sha256(canonical_json(fields)).hexdigest()
 
     @contextlib.contextmanager
-    def _recording(self, log_length: int) -> Iterator[Recorder]:
-        recorder = Recorder(self.folder, self.processes.is_first, log_length, self.progress.step)
+    def _recording(self, log: LogState) -> Iterator[Journal]:
+        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log, self.progress.step)
         try:
-            yield recorder
+            yield journal
         finally:
-            recorder.close()
+            journal.close()
 
     # -- steps
 
@@ -153,20 +165,20 @@ class Trainer:
             self._flush()
             with self.clock.paused():
                 self._validate()
-            self.recorder.timing(self._timing(prefetcher))
+            self.journal.timing(self._timing(prefetcher))
             self._checkpoint()
             self.clock.is_time_to_save(0)
         self._save_or_stop()
 
     def _save_or_stop(self) -> None:
         """Now and then save; stop if asked to. Processes must agree on both, which they do every few steps."""
-        if self.processes.world > 1 and self.progress.step % AGREE_EVERY:
+        if self.processes.count > 1 and self.progress.step % AGREE_EVERY:
             return
         save = self.clock.is_time_to_save(self.config.checkpoint_seconds)
         stop = self.interrupt.asked
-        if self.processes.world > 1:
-            wishes = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
-            save, stop = (bool(wish) for wish in self.processes.total(wishes).tolist())
+        if self.processes.count > 1:
+            overrides = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
+            save, stop = (bool(wish) for wish in self.processes.total(overrides).tolist())
         if stop:
             self._stop()
         if save:
@@ -181,7 +193,7 @@ class Trainer:
             watched = loss if math.isfinite(norm) else norm
             self.progress.watch = self.progress.watch.after(watched, step, self.config)
             epoch = step // self.batches.steps_per_epoch
-            self.recorder.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
+            self.journal.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
             self._last = (loss, lr)
         self._pending.clear()
 
@@ -190,14 +202,16 @@ class Trainer:
         self._checkpoint()
         raise InterruptedRunError(
             f"interrupted at step {self.progress.step} of {self.total}, which is saved; "
-            f"go on with: s2rm-train --resume --out {self.folder.path}"
+            f"resume with: s2rm-train --resume --out {self.folder.path}"
         )
 
     # -- validation and checkpoints
 
     def _validate(self) -> None:
         step = self.progress.step
-        result = validate(self.model, self.validation, self.processes, autocast=self.stepper.autocast)
+        result = validate(
+            self.model, self.data.learning, self.validation, self.processes, autocast=self.stepper.autocast
+        )
         check_validation(result.loss, step, self.config)
         self.progress.schedule = self.progress.schedule.after_validation(self.config, result.loss)
         is_best = self.progress.best_loss is None or result.loss < self.progress.best_loss
@@ -207,9 +221,9 @@ class Trainer:
                 save_weights(self.model, self.folder.best)
         epoch = step // self.batches.steps_per_epoch
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
-        self.recorder.validation(record, self.references)
+        self.journal.validation(record, self.references)
         if self.processes.is_first:
-            self.recorder.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
+            self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
         self.listener.validated(
             Validated(
                 step=step,
@@ -217,6 +231,7 @@ class Trainer:
                 loss=result.loss,
                 is_best=is_best,
                 scores=result.scores,
+                titles=self.data.learning.scores,
                 references=self.references,
             )
         )
@@ -226,7 +241,9 @@ class Trainer:
         self._flush()
         if self.processes.is_first:
             save_weights(self.model, self.folder.last)
-            record = {"progress": self.progress.to_json(), "log_bytes": self.recorder.sync()}
+            log = self.journal.sync()
+            record = {"progress": self.progress.to_json(), "log_bytes": log.length, "log_sha256": log.sha256}
+            record["config_sha256"] = self._config_sha256()
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
 
@@ -250,8 +267,8 @@ class Trainer:
         held_out = {}
         for name, source in self.data.held_out().items():
             batches = FixedBatches(source, batch_size=self.config.validation_batch_size, share=self.processes.share)
-            result = validate(best, batches, self.processes, autocast=self.stepper.autocast)
-            references = reference_scores(batches, self.processes)
+            result = validate(best, self.data.learning, batches, self.processes, autocast=self.stepper.autocast)
+            references = reference_scores(self.data.learning, batches, self.processes)
             held_out[name] = {"loss": result.loss, **result.scores, "references": references}
         summary = {
             "model": self.config.model,

@@ -94,7 +94,7 @@ def test_the_recorded_command_makes_the_split_again(made: Path, tmp_path: Path) 
         (["--size", "-3"], 2, "size"),
         (["--train", "-5"], 2, "--train"),
         (["--seed", "-1"], 2, "--seed"),
-        (["--seed", str(2**63)], 2, "out of range"),
+        (["--seed", str(2**63)], 2, "it must be a whole number from 0 to 9223372036854775807"),
         (["--train", "0", "--val", "0", "--test", "0"], 2, "left out"),
         (["--trian", "5"], 2, "--train"),
         (["--out", "missing/data.zarr"], 2, "does not exist; create it first"),

@@ -17,9 +17,9 @@ from tiny_runs import make_run
 
 from s2rm_data.cli.eval import evaluate
 from s2rm_data.errors import S2RMError
-from s2rm_data.generate import generate
-from s2rm_data.generators.bballs import plan as plan_balls
+from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
+from s2rm_data.making import generate
 
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -72,7 +72,7 @@ def test_everything_is_there(out: Path) -> None:
     assert balls["one_step"]["test_3"]["references"] == balls["dropped_views"]["test_3"]["0"]["references"]
     assert results["sc2"]["val_groups"] == ["sc2/2s3z/val"]
     assert set(results["sc2"]["unseen"]) == {"1s2z"}
-    assert set(results["sc2"]["robustness"]["20"]["references"]) == {"copy_last", "always_off"}
+    assert set(results["sc2"]["robustness"]["20"]["references"]) == {"copy_previous", "always_off"}
     assert set(results["enclaves"]) == {"s2gru-0", "s2gru-1"}
     figures = {path.stem for path in (out / "figures").glob("*.png")}
     assert figures == {path.stem for path in (out / "figures").glob("*.svg")}
@@ -146,6 +146,7 @@ def test_bad_input_gets_one_message_each(folder: Path, tmp_path: Path, monkeypat
         (["--run", runs, "--store", store, "--device", "gpu"], 2, "no device 'gpu'"),
         (["--run", runs, "--store", store, "--device", "meta"], 2, "device 'meta' is not supported"),
         (["--run", str(folder / "runs" / "rmc"), "--agent", "7"], 2, "there is no agent 7 in sc2/2s3z/val; it has"),
+        (["--run", runs, "--store", store, "--agent", "1"], 2, "the evaluation of bballs has no option 'agent'"),
     ):
         with pytest.raises(S2RMError, match=re.escape(says)) as caught:
             evaluate.main([*arguments, "--threads", "1", "-q"], standalone_mode=False)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from s2rm_data import registry
 from s2rm_data.cli import reproduce
-from s2rm_data.errors import S2RMError
-from s2rm_data.evaluation.reproduce import Job
+from s2rm_data.errors import S2RMError, UsageError
+from s2rm_data.evaluation.reproduction import Job
 
 
 def job(folder: Path, name: str, code: str) -> Job:
@@ -51,7 +52,7 @@ def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
 def test_an_interruption_ends_the_running_jobs(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys, subprocess; from s2rm_data.cli import reproduce as r;"
-        "from s2rm_data.evaluation.reproduce import Job; real = subprocess.Popen;"
+        "from s2rm_data.evaluation.reproduction import Job; real = subprocess.Popen;"
         "r.subprocess.Popen = lambda command, **rest: real([sys.executable, '-c', command[3]], **rest);"
         "sleep = 'import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()';"
         "jobs = [Job(name=str(n), program='x', arguments=(sleep,)) for n in range(3)];"
@@ -66,6 +67,16 @@ def test_an_interruption_ends_the_running_jobs(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not (tmp_path / "e").exists()
+
+
+def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
+    registry.load_plugin("tiny_world")
+    with pytest.raises(UsageError, match="the world dots has no reproduction; those that have one: bballs, sc2"):
+        reproduce._plan(tmp_path, "smoke", ("dots",), ())
+    assert list(reproduce._plan(tmp_path, "smoke", (), ()).worlds) == ["bballs", "sc2"]
+    with pytest.raises(UsageError, match="--size huge is not known; the choices are laptop, smoke"):
+        reproduce._plan(tmp_path, "huge", (), ())
 
 
 def test_durations_are_words() -> None:

@@ -112,3 +112,14 @@ def test_run_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     wire.close()
     assert process.returncode == 130
     assert "Traceback" not in err
+    assert "the server was stopped by a signal; 1 client sent away" in err
+    assert "committed" not in err
+
+
+def test_an_address_that_others_can_reach_is_warned_of(tmp_path: Path) -> None:
+    process = start("sc2-server", "run", "--port", "0", "--listen", "0.0.0.0", cwd=tmp_path)
+    assert process.stderr is not None
+    assert "lets in everybody who can reach this machine" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130

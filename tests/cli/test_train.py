@@ -62,7 +62,7 @@ def test_resume_needs_no_more_than_the_folder(store: Path, tmp_path: Path) -> No
     (tmp_path / "run" / "summary.json").unlink()
     result = typed("--resume", "--out", tmp_path / "run", "--json")
     assert result.exception is None
-    assert "going on from step 2 to 2" in result.stderr
+    assert "resuming from step 2 to 2" in result.stderr
     error = refused("--resume", "--out", tmp_path / "run", "--model", "lstm")
     assert isinstance(error, ConflictError)
     assert "model = 's2gru', not 'lstm'" in str(error)
@@ -106,12 +106,12 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
         (["--store", "STORE", "--preset", "lapto"], "did you mean 'laptop'"),
         (
             ["--store", "STORE", "--task", "balls"],
-            "no task 'balls'; did you mean 'bballs'?; the choices",
+            "no world 'balls'; did you mean 'bballs'? The choices",
         ),
         (["--resume"], "name its folder, as in --out runs/NAME"),
         (["--store", "STORE", "--set", "hiddensize=3"], "did you mean 'hidden_size'"),
         (["--store", "STORE", "--set", "hidden_size"], "write --set key=value"),
-        (["--store", "STORE", "--lr", "-1"], "lr is -1.0; it must be a positive number"),
+        (["--store", "STORE", "--lr", "-1"], "lr is -1.0; it must be a number above 0"),
         (["--store", "STORE", "--lr", "1", "--set", "lr=2"], "given twice"),
         (["--store", "STORE", "--epochs", "1", "--steps", "2"], "both --epochs and --steps"),
         (["--store", "STORE", "--batch-size", "0"], "batch_size is 0"),

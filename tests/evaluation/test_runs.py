@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_runs import make_run, tiny_model
 
-from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError
 from s2rm_data.evaluation.runs import find_runs, load_runs
 
 
@@ -39,7 +39,7 @@ def test_a_run_is_found_once(tmp_path: Path) -> None:
     assert find_runs([path, tmp_path, path]) == [path]
 
 
-def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_what_is_not_a_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no run folder at"):
         load_runs([tmp_path / "nowhere"])
     with pytest.raises(UsageError, match=r"nor are there any in it"):
@@ -56,5 +56,19 @@ def test_what_is_no_run_is_refused_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(DamagedStoreError, match="is damaged"):
         load_runs([path])
     (path / "config.json").write_text('{"config": {}}')
-    with pytest.raises(UsageError, match="names no model and task"):
+    with pytest.raises(UsageError, match="it names no model"):
         load_runs([path])
+
+
+def test_in_a_folder_of_runs_those_that_are_not_ready_are_left_out_and_named(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        make_run(tmp_path / "runs" / name, "lstm", "bballs")
+    (tmp_path / "runs" / "b" / "best.safetensors").unlink()
+    with pytest.warns(S2RMWarning, match=r"left out.*runs/b$"):
+        assert [run.path.name for run in load_runs([tmp_path / "runs"])] == ["a", "c"]
+    with pytest.raises(UsageError, match="has no weights"):
+        load_runs([tmp_path / "runs" / "b"])
+    for name in ("a", "c"):
+        (tmp_path / "runs" / name / "best.safetensors").unlink()
+    with pytest.raises(UsageError, match="has no weights"):
+        load_runs([tmp_path / "runs"])

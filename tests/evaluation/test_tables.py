@@ -2,41 +2,36 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from contexts import named_run
 from scipy import stats
 
-from s2rm_data.evaluation import paper
-from s2rm_data.evaluation.balls import REFERENCES
+from s2rm_data.errors import UnknownNameError
+from s2rm_data.evaluation.entrants import entries_of
 from s2rm_data.evaluation.report import Section, page
-from s2rm_data.evaluation.tables import Cell, ball_tables, robustness_tables, unseen_tables
+from s2rm_data.evaluation.runs import Run
+from s2rm_data.evaluation.tables import Cell, Comparison, Table, Tables, compare
+
+REFERENCES = {"copy_previous": "copy of the last frame", "always_off": "always off"}
 
 
-def results(**f1: list[float]) -> dict[str, Any]:
-    """Two test sets; runs of the labels given with these scores on the second, and 0.3 on the first."""
-    runs, scores = {}, {}
-    for label, values in f1.items():
-        for seed, value in enumerate(values):
-            run = {"label": label.upper(), "model": label, "task": "bballs", "seed": seed, "parameters": 1}
-            runs[f"{label}-{seed}"] = {**run, "groups": ["bballs/train"], "training": {"steps": 10}}
-            scores[f"{label}-{seed}"] = value
-    flat = dict.fromkeys(REFERENCES, 0.4)
-    section = {
-        "balls": {"test_1": 1, "test_3": 3},
-        "sequences": {"test_1": 7, "test_3": 7},
-        "one_step": {
-            split: {
-                "runs": {name: {"f1": value if split == "test_3" else 0.3} for name, value in scores.items()},
-                "references": {name: {"f1": value} for name, value in flat.items()},
-            }
-            for split in ("test_1", "test_3")
-        },
+def table_of(runs: list[Run], scores: dict[str, float], **fields) -> Table:
+    """Two groups; every run scores 0.3 on the first and as given on the second, references 0.4 and 0.1."""
+    references = {"copy_previous": {"f1": 0.4}, "always_off": {"f1": 0.1}}
+    found = {
+        "one": Comparison(runs={run.name: {"f1": 0.3} for run in runs}, references=references),
+        "three": Comparison(runs={run.name: {"f1": scores[run.name]} for run in runs}, references=references),
     }
-    return {"runs": runs, "bballs": section, "package": "p", "store": "s"}
+    columns = {name: comparison.column("f1") for name, comparison in found.items()}
+    described = {"name": "w_one_step_f1", "title": "F1", "caption": "", "corner": "group", "world": "w", **fields}
+    return Table(columns=tuple(columns), rows=compare(entries_of(runs), columns, REFERENCES), **described)
+
+
+SEEDS = [named_run("lstm", "w", 0), named_run("lstm", "w", 1), named_run("s2gru", "w"), named_run("tto", "w")]
+SCORES = {"lstm-0": 0.5, "lstm-1": 0.6, "s2gru-0": 0.2, "tto-0": 0.9}
 
 
 def test_intervals_are_student_s() -> None:
@@ -44,88 +39,95 @@ def test_intervals_are_student_s() -> None:
     low, high = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
     cell = Cell(values=values)
     assert cell.mean == pytest.approx(np.mean(values))
-    assert cell.half_width == pytest.approx((high - low) / 2, rel=1e-3)
+    assert cell.half_width == pytest.approx((high - low) / 2)
+    assert Cell(values=(0.1, 0.3)).half_width == pytest.approx(12.7062 * 0.1, rel=1e-4)  # any table of Student's t
     assert Cell(values=(0.5,)).half_width is None
-    assert Cell(values=tuple(range(40))).half_width == pytest.approx(1.96 * np.std(range(40), ddof=1) / 40**0.5)
 
 
 def test_a_model_that_does_not_beat_a_reference_is_shown_as_such() -> None:
-    table = ball_tables(results(lstm=[0.5, 0.6], s2gru=[0.2]), 3)[0]
+    table = table_of(SEEDS, SCORES)
     rows = {row.label: row for row in table.rows}
     assert rows["LSTM"].cells[1].values == (0.5, 0.6)
-    assert "always off (at 1)" in rows["LSTM"].note
-    assert "always off (everywhere)" in rows["S2GRU"].note
+    assert rows["LSTM"].note == "does not beat: copy of the last frame (at one)"
+    assert rows["S2GRU"].note == "does not beat: copy of the last frame (everywhere)"
     assert (table.ahead(rows["LSTM"]), table.ahead(rows["S2GRU"])) == ((1, 2), (0, 2))
+    assert [row.label for row in table.rows][:3] == ["S2GRU", "LSTM", "TTO"]  # the paper's order
+
+
+def test_an_oracle_is_never_called_the_best() -> None:
+    table = table_of(SEEDS, SCORES)
+    rows = {row.label: row for row in table.rows}
     assert table.best(1) == pytest.approx(0.55)
-    assert [row.label for row in table.rows][:2] == ["S2GRU", "LSTM"]  # the paper's order
-    assert table.in_distribution == ("3",)
+    assert table.is_best(rows["LSTM"], 1) and not table.is_best(rows["TTO"], 1)
+    assert table_of(SEEDS[3:], SCORES).best(1) is None  # nothing to compare it with
+
+
+def test_models_without_a_colour_and_variants_of_one_get_free_ones() -> None:
+    runs = [
+        named_run("lstm", "w", label="LSTM (a)", name="a"),
+        named_run("lstm", "w", label="LSTM (b)", name="b"),
+        named_run("s2gru", "w"),
+        named_run("mine", "w"),
+    ]
+    entries = {entry.label: entry for entry in entries_of(runs)}
+    assert entries["S2GRU"].colour == "#d55e00"
+    assert len({entry.colour for entry in entries.values()}) == 4
+    assert list(entries) == ["S2GRU", "LSTM (a)", "LSTM (b)", "mine"]
+
+
+def test_the_paper_s_models_that_were_not_run_come_last() -> None:
+    found = Comparison(runs={"s2gru-0": {"f1": 0.5}}, references={})
+    columns = {"x": found.column("f1", {"s2gru": 0.6, "rmc": 0.7})}
+    rows = compare(entries_of([named_run("s2gru", "w")]), columns, {}, ["s2gru", "rmc", "lstm"])
+    assert [(row.label, row.kind, row.cells[0].paper) for row in rows] == [
+        ("S2GRU", "model", 0.6),
+        ("RMC (not run here)", "paper", 0.7),
+    ]
 
 
 def test_csv_holds_every_value() -> None:
-    table = ball_tables(results(lstm=[0.5, 0.6]), None)[0]
+    table = table_of(SEEDS, SCORES)
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
-    (cell,) = [row for row in rows if row["row"] == "LSTM" and row["column"] == "3"]
+    (cell,) = [row for row in rows if row["row"] == "LSTM" and row["column"] == "three"]
     assert cell["values"] == "0.5;0.6"
     assert float(cell["mean"]) == pytest.approx(0.55)
-    assert len(rows) == 2 * (1 + len(REFERENCES))
+    assert len(rows) == 2 * (3 + len(REFERENCES))
 
 
-def test_the_paper_s_numbers_stand_beside_ours() -> None:
-    made = {
-        "runs": {"a": {"label": "RMC", "model": "rmc", "task": "sc2", "seed": 0, "groups": []}},
-        "sc2": {
-            "unseen": {"1s2z": {"runs": {"a": {"ut_f1": 0.5}}, "references": {}}},
-            "episodes": {"sc2/1s2z/test": 20},
-        },
-    }
-    (table,) = unseen_tables(made)
-    cells = {row.label: dict(zip(table.columns, row.cells, strict=True)) for row in table.rows}
-    assert cells["RMC"]["UT-F1"].paper == 0.6839
-    assert cells["RMC"]["UT-F1"].values == (0.5,)
-    assert cells["S2GRU (not run here)"]["LL"].paper == -0.0233
-    assert cells["RMC"]["UT-F1, units only"].paper is None
-    assert table.best(0) is None  # nothing to compare it with
+def test_tables_are_found_by_name_and_the_main_one_by_a_short_name() -> None:
+    main, other = table_of(SEEDS, SCORES, short=("one_step",)), table_of(SEEDS, SCORES, name="w_views")
+    tables = Tables([main, other])
+    assert list(tables) == ["w_one_step_f1", "w_views"] and len(tables) == 2
+    assert tables["one_step"] is tables["w_one_step"] is tables["w_one_step_f1"] is main
+    assert main["LSTM", "three"].mean == pytest.approx(0.55)
+    with pytest.raises(KeyError, match="there is no table 'one_stp'; did you mean 'one_step'"):
+        tables["one_stp"]
+    with pytest.raises(UnknownNameError, match="has no cell"):
+        main["LSTM", "two"]
 
 
-def test_the_paper_s_numbers_are_complete() -> None:
-    assert paper.robustness("ll", 20, "tto") == -0.434099
-    assert paper.robustness("ll", 25, "tto") is None
-    for metric in ("fm_f1", "ut_f1", "nmse", "ll"):
-        for percent in range(20, 101, 10):
-            assert all(paper.robustness(metric, percent, model) is not None for model in paper.models())
-
-
-def test_a_scenario_that_was_trained_on_is_not_called_unseen() -> None:
-    made: dict[str, Any] = {
-        "runs": {"a": {"task": "sc2", "model": "rmc", "label": "RMC", "groups": ["sc2/2s3z/train", "sc2/2s3z/val"]}},
-        "sc2": {
-            "unseen": {s: {"runs": {}, "references": {}} for s in ("2s3z", "1s2z")},
-            "episodes": {"sc2/2s3z/test": 2, "sc2/1s2z/test": 2, "sc2/2s3z/val": 1, "sc2/3m/val": 1},
-            "val_groups": ["sc2/2s3z/val"],
-            "robustness": {"100": {"runs": {}, "references": {}}},
-        },
-    }
-    titles = [table.title for table in unseen_tables(made)]
-    assert titles == ["Scenario 2s3z, which the models were trained on", "Unseen scenario 1s2z"]
-    assert "of the training scenarios (2s3z)" in robustness_tables(made)[0].caption
-    made["sc2"]["val_groups"].append("sc2/3m/val")
-    assert "not every model was trained on (2s3z, 3m)" in robustness_tables(made)[0].caption
+def test_a_short_name_of_two_worlds_is_nobody_s() -> None:
+    tables = [
+        table_of(SEEDS, SCORES, name=f"{world}_one_step_f1", world=world, short=("one_step",)) for world in ("v", "w")
+    ]
+    with pytest.raises(UnknownNameError, match="v_one_step, w_one_step"):
+        Tables(tables)["one_step"]
+    assert Tables(tables)["v_one_step"] is tables[0]
 
 
 def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     picture.write_bytes(b"\x89PNG")
-    made = results(lstm=[0.5, 0.6])
-    made["runs"]["lstm-0"]["label"] = made["runs"]["lstm-1"]["label"] = "<b>LSTM"
-    section = Section(title="T", text="a < b", tables=ball_tables(made, 3))
-    section.add_figure(picture, "caption")
-    text = page(made, [section])
+    evil = [named_run("lstm", "w", seed, label="<b>LSTM") for seed in (0, 1)]
+    table = table_of(evil, SCORES, in_distribution=("three",))
+    section = Section(title="T", text="a < b", tables=[table], figures=[(picture, 'quote " it')])
+    text = page(evil, [section], package="p", store="</code><script>", notes=["A note."])
     assert "<b>LSTM" not in text and "&lt;b&gt;LSTM" in text
     assert "data:image/png;base64,iVBORw==" in text
-    for outside in ("http://", "https://", "<script", 'src="/', "url("):
+    for outside in ("http://", "https://", "<script", 'src="/', "url(", 'quote "'):
         assert outside not in text
-    assert "does not beat" in text and "±" in text
-    won = sum(table.ahead(row)[0] for table in section.tables for row in table.rows if row.kind == "model")
-    compared = sum(table.ahead(row)[1] for table in section.tables for row in table.rows if row.kind == "model")
-    assert f"in {won} of {compared} columns" in text
-    json.dumps(made)
+    assert "does not beat" in text and "±" in text and "A note." in text
+    won, compared = table.ahead(table.rows[0])
+    assert f"{won} of {compared} columns" in " ".join(text.split())
+    shown = table._repr_html_()
+    assert "&lt;b&gt;LSTM" in shown and "0.550" in shown and 'class="trained"' in shown

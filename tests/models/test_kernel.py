@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from s2rm_data.models.kernel import spherical_kernel
+from s2rm_data.models.embedding import spherical_kernel
 
 EPSILON, TAU = 1.3, 0.6
 

@@ -9,8 +9,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from s2rm_data.errors import UsageError
-from s2rm_data.models import BallPrediction, PolarPrediction, build
-from s2rm_data.models.losses import loss_terms
+from s2rm_data.generators.bballs.crops import BallPrediction
+from s2rm_data.generators.sc2.images import PolarPrediction
+from s2rm_data.models import build
+from s2rm_data.registry import WORLDS
+
+
+def loss_terms(prediction, targets, mask):
+    world = "bballs" if isinstance(prediction, BallPrediction) else "sc2"
+    return WORLDS.load(world).learning().loss_terms(prediction, targets, mask)
 
 
 def polar_prediction(batch):

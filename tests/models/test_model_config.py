@@ -7,7 +7,6 @@ import pytest
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.models import build, config_for, names, summaries
-from s2rm_data.models.config import TASKS
 
 # Tables tab:bb_hparams and tab:sc2_hparams, by the config's names.
 S2RM = {"modules": 10, "hidden_size": 128, "bandwidth": 1.0, "input_heads": 2, "cell_heads": 4, "key_size": 16}
@@ -50,7 +49,7 @@ def test_the_six_models_are_found_by_name():
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
 def test_configs_go_to_json_and_back(name, task):
     config = config_for(name, task)
     assert from_json(type(config), to_json(config)) == config
@@ -60,15 +59,18 @@ def test_configs_go_to_json_and_back(name, task):
     ("overrides", "message"),
     [
         ({"hiden_size": 3}, "did you mean 'hidden_size'"),
-        ({"hidden_size": 0}, "at least 1"),
-        ({"hidden_size": 2.5}, "of type int"),
-        ({"codec": "convolution"}, "one of conv, mlp"),
+        ({"hidden_size": 0}, "hidden_size is 0; it must be a whole number from 1 to 65536$"),
+        ({"hidden_size": 2.5}, "a whole number"),
+        ({"hidden_size": 10**6}, "from 1 to 65536"),
+        ({"modules": 10**4}, "from 1 to 1024"),
+        ({"codec": "convolution"}, "codec is 'convolution'; it must be one of conv, mlp"),
         ({"embedding_size": 6}, "a multiple of 4"),
-        ({"truncation": 1.0}, r"in \[-1, 1\)"),
-        ({"truncation": "high"}, "of type float"),
-        ({"image_size": (11,)}, "a tuple of 2 numbers"),
-        ({"position_scale": float("nan")}, "of type float"),
-        ({"inject_position": 1}, "of type bool"),
+        ({"truncation": 1.0}, "a number of at least -1 and below 1"),
+        ({"truncation": "high"}, "a number"),
+        ({"image_size": (11,)}, "a list of 2, each a whole number"),
+        ({"image_size": 11}, "a list of 2, each a whole number"),
+        ({"position_scale": float("nan")}, "a number above 0"),
+        ({"inject_position": 1}, "true or false"),
     ],
 )
 def test_a_wrong_override_is_named_with_what_is_allowed(overrides, message):

@@ -36,6 +36,6 @@ def test_a_chunk_of_another_size_is_refused() -> None:
 
 def test_a_shard_lists_its_chunks_and_marks_the_absent_ones() -> None:
     shard = b"".join(assemble_shard([b"abc", b"de"], 3))
-    index = parse_index(shard[-index_nbytes(3) :], "here")
+    index = parse_index(shard[-index_nbytes(3) :], "here", chunks=2, nbytes=5)
     assert index.tolist() == [[0, 3], [3, 2], [int(ABSENT), int(ABSENT)]]
     assert shard.startswith(b"abcde")

@@ -8,7 +8,7 @@ import pytest
 from toy import ToySplit, tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store import Store, verify
 

@@ -10,7 +10,7 @@ import zarr
 from toy import ToySplit
 
 from s2rm_data.errors import InterruptedRunError
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 
 

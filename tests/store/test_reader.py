@@ -7,7 +7,7 @@ import pytest
 from toy import ToySplit
 
 from s2rm_data.errors import UsageError
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.store import Store
 
 

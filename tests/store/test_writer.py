@@ -5,7 +5,7 @@ import pytest
 from toy import ToySplit, tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.generate import generate
+from s2rm_data.making import generate
 from s2rm_data.store import StoreWriter, verify
 
 
@@ -49,7 +49,9 @@ def test_overwrite_mends_a_damaged_split(toy_store: Path, toy: ToySplit) -> None
 
 def test_a_missing_shard_is_noticed_when_the_command_is_run_again(toy_store: Path, toy: ToySplit) -> None:
     (toy_store / "toy/train/frames/c.0.0.0").unlink()
-    with pytest.raises(DamagedStoreError, match=r"frames/c\.0\.0\.0: is missing; --overwrite"):
+    with pytest.raises(
+        DamagedStoreError, match=r"frames/c\.0\.0\.0: is missing; `s2rm-data repair .* toy/train` repairs it"
+    ):
         generate([toy], toy_store, shard_size=4)
 
 

@@ -5,20 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_stores import make_small_store
 
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.listener import Listener
-from s2rm_data.training.protocol import Order, Session
-from s2rm_data.training.settle import Wishes, settle
+from s2rm_data.training.protocol import RunOptions, Session
+from s2rm_data.training.resolve import Overrides, resolve
 
 TINY = {"window": 4, "views": 5, "queries": 3, "batch_size": 4, "width": 2, "threads": 1, "held_out_sequences": 2}
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(make_small_store(Path(tmp_path_factory.mktemp("training")) / "data.zarr"))
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +20,10 @@ def tiny(store: Store) -> Callable[..., TrainConfig]:
     """A config of a few seconds at most: the smoke preset, smaller still."""
 
     def make(task: str = "bballs", model: str = "s2gru", **fields: Any) -> TrainConfig:
-        wishes = Wishes(task=task, model=model, preset="smoke", device="cpu", fields={**TINY, "steps": 6, **fields})
-        return settle(store, wishes, lambda text: None)
+        overrides = Overrides(
+            task=task, model=model, preset="smoke", device="cpu", fields={**TINY, "steps": 6, **fields}
+        )
+        return resolve(store, overrides, lambda text: None)
 
     return make
 
@@ -35,6 +31,6 @@ def tiny(store: Store) -> Callable[..., TrainConfig]:
 @pytest.fixture(scope="session")
 def train(store: Store) -> Callable[..., dict[str, Any]]:
     def run(config: TrainConfig, out: Path, listener: Listener | None = None, **order: Any) -> dict[str, Any]:
-        return Session(listener).train(config, store, Order(out=out, **order))
+        return Session(listener).train(config, store, RunOptions(out=out, **order))
 
     return run

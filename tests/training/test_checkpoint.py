@@ -11,7 +11,6 @@ from s2rm_data.errors import DamagedStoreError, DiskError, S2RMError, UsageError
 from s2rm_data.models import build
 from s2rm_data.training.checkpoint import (
     load_state,
-    replaced,
     restore_tensors,
     save_state,
     save_weights,
@@ -76,16 +75,6 @@ def test_when_the_disk_refuses_the_old_checkpoint_stays(saved: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert saved.read_bytes() == before
     assert [p.name for p in saved.parent.iterdir()] == [saved.name]
-
-
-def test_an_interrupted_replacement_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), replaced(path) as partial:
-        partial.write_text("ne")
-        raise KeyboardInterrupt
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_optimiser_goes_on_exactly_from_its_tensors(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from toy import tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError
 from s2rm_data.training.folder import Log, RunFolder, read_log
@@ -39,8 +40,63 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "state.safetensors.partial").write_bytes(b"half")
+    (tmp_path / "run.json.partial").write_bytes(b"half")
     folder = RunFolder(tmp_path)
     folder.open(resume=True, overwrite=False)
+    folder.begin({"config": {}})
     folder.close()
-    assert list(tmp_path.iterdir()) == []
+    for name in ("state.safetensors.partial", "thesis.partial"):
+        (tmp_path / name).write_bytes(b"half")
+    folder.open(resume=True, overwrite=False)
+    folder.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "run.json", "thesis.partial"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("names", [["config.json"], ["log.jsonl"], ["summary.json", "config.json", "log.jsonl"]])
+def test_a_folder_of_the_users_own_is_not_touched(
+    tmp_path: Path, names: list[str], resume: bool, overwrite: bool
+) -> None:
+    for name in names:
+        (tmp_path / name).write_text('{"config": {"model": "x"}, "precious": true}')
+    (tmp_path / "predictions").mkdir()
+    before = tree(tmp_path)
+    with pytest.raises(ConflictError, match="holds other files"):
+        RunFolder(tmp_path).open(resume=resume, overwrite=overwrite)
+    assert tree(tmp_path) == before
+
+
+def test_overwriting_a_run_leaves_what_is_not_of_a_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.open(resume=False, overwrite=False)
+    folder.begin({"config": {}})
+    folder.close()
+    for name in ("notes.txt", "predictions/mine.png", "seeds/7/config.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("precious")
+    folder.open(resume=False, overwrite=True)
+    folder.close()
+    assert tree(tmp_path) == dict.fromkeys(("notes.txt", "predictions/mine.png", "seeds/7/config.json"), b"precious")
+
+
+def test_a_log_that_has_changed_since_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = Log(path, 0)
+    log.write({"step": 0, "loss": 0.25})
+    length, digest = log.sync(), log.sha256
+    log.write({"step": 1, "loss": 0.125})
+    log.close()
+    sound = path.read_bytes()
+    for position in range(0, 8 * length, 5):
+        flipped = bytearray(sound)
+        flipped[position // 8] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        with pytest.raises(DamagedStoreError, match="is not as it was at the checkpoint"):
+            Log(path, length, digest)
+        assert path.read_bytes() == flipped
+    path.write_bytes(sound)
+    resumed = Log(path, length, digest)
+    resumed.write({"step": 1, "loss": 0.125})
+    resumed.close()
+    assert path.read_bytes() == sound

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
+from s2rm_data.generators.bballs.crops import CROP, REACH
+from s2rm_data.generators.bballs.learning import predicted_frames, stitch_grid
 from s2rm_data.loading import FixedBatches, open_source
-from s2rm_data.loading.crops import CROP, REACH
 from s2rm_data.models import build
 from s2rm_data.store import Store
-from s2rm_data.training.pictures import draw_predictions, predicted_frames, stitch_grid
+from s2rm_data.training.pictures import draw_predictions
 
 
 @pytest.mark.parametrize("size", [11, 12, 30, 48, 64])

@@ -11,7 +11,7 @@ from small_stores import make_small_store
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.store import Store
 from s2rm_data.training.folder import RunFolder
-from s2rm_data.training.protocol import Order, Session, first_folder, saved_run, saved_runs
+from s2rm_data.training.protocol import RunOptions, Session, first_folder, saved_run, saved_runs
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.trainer import Trainer
 
@@ -25,7 +25,7 @@ def done(tiny, train, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_with_a_run_is_not_touched_without_being_told_to(tiny, train, done: Path) -> None:
     before = (done / "summary.json").read_bytes()
-    with pytest.raises(ConflictError, match="add --resume to go on with it, --overwrite to start it again"):
+    with pytest.raises(ConflictError, match="add --resume to continue it, --overwrite to start it again"):
         train(tiny(steps=3), done)
     assert (done / "summary.json").read_bytes() == before
 
@@ -54,14 +54,14 @@ def test_resuming_with_another_config_is_refused_by_name(tiny, train, done: Path
 
 
 def test_resuming_on_other_data_is_refused(tiny, tmp_path: Path, done: Path) -> None:
-    from s2rm_data.generate import generate
-    from s2rm_data.generators.bballs import plan
+    from s2rm_data.generators.bballs.source import plan
+    from s2rm_data.making import generate
 
     (done / "summary.json").rename(tmp_path / "summary.json")
     generate(plan(balls=(3,), train=8, val=4, test=0, frames=12, seed=7), tmp_path / "other.zarr")
     try:
         with pytest.raises(ConflictError, match="bballs/train is not what the run was started on"):
-            Session().train(tiny(steps=2), Store(tmp_path / "other.zarr"), Order(out=done, resume=True))
+            Session().train(tiny(steps=2), Store(tmp_path / "other.zarr"), RunOptions(out=done, resume=True))
     finally:
         (tmp_path / "summary.json").rename(done / "summary.json")
 
@@ -186,12 +186,12 @@ def test_a_seed_that_diverges_is_replaced_by_the_next(
 
 
 def test_a_store_without_validation_data_is_refused(tiny, tmp_path: Path) -> None:
-    from s2rm_data.generate import generate
-    from s2rm_data.generators.bballs import plan
+    from s2rm_data.generators.bballs.source import plan
+    from s2rm_data.making import generate
 
     generate(plan(balls=(3,), train=8, val=0, test=0, frames=12), tmp_path / "data.zarr")
-    with pytest.raises(UsageError, match="no split 'val' of the task bballs"):
-        Session().train(tiny(), Store(tmp_path / "data.zarr"), Order(out=tmp_path / "run"))
+    with pytest.raises(UsageError, match="no split 'val' of the world bballs"):
+        Session().train(tiny(), Store(tmp_path / "data.zarr"), RunOptions(out=tmp_path / "run"))
 
 
 def test_a_damaged_store_is_named(tiny, tmp_path: Path) -> None:
@@ -201,4 +201,4 @@ def test_a_damaged_store_is_named(tiny, tmp_path: Path) -> None:
     data[40] ^= 1
     shard.write_bytes(data)
     with pytest.raises(DamagedStoreError, match="bballs/train/frames"):
-        Session().train(tiny(), Store(path), Order(out=tmp_path / "run"))
+        Session().train(tiny(), Store(path), RunOptions(out=tmp_path / "run"))

@@ -7,11 +7,17 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
+from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches, open_source
 from s2rm_data.models import build
+from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import reference_scores, validate
+
+
+def learning_of(task: str) -> Learning:
+    return WORLDS.load(task).learning()
 
 
 def crop(picture: np.ndarray, x: int, y: int) -> np.ndarray:
@@ -21,8 +27,8 @@ def crop(picture: np.ndarray, x: int, y: int) -> np.ndarray:
 def test_references_of_balls_agree_with_painting_them_by_hand(store: Store) -> None:
     source = open_source(store, "bballs", "val", views=4, queries=3)
     batches = FixedBatches(source, batch_size=4)
-    found = reference_scores(batches, Processes())
-    frames, fixed = store["bballs/val"]["frames"][:], source.fixed_ball().numpy()
+    found = reference_scores(learning_of("bballs"), batches, Processes())
+    frames, fixed = store["bballs/val"]["frames"][:], source.fixed_ball.numpy()
     true, drawn, moving = [], {name: [] for name in found}, []
     for number in range(len(batches)):
         request = batches.request(number)
@@ -51,7 +57,9 @@ def test_references_of_balls_agree_with_painting_them_by_hand(store: Store) -> N
 def test_validation_does_not_depend_on_the_batch_size(store: Store, task: str) -> None:
     source = open_source(store, task, "val")
     model = build("s2gru", task=task, image_size=source.image_size, codec="mlp", width=2, encoding_size=16)
-    results = [validate(model, FixedBatches(source, batch_size=size), Processes()) for size in (1, 6)]
+    results = [
+        validate(model, learning_of(task), FixedBatches(source, batch_size=size), Processes()) for size in (1, 6)
+    ]
     assert results[0].loss == pytest.approx(results[1].loss, rel=1e-5)
     assert results[0].scores == pytest.approx(results[1].scores, abs=1e-6)
 
@@ -61,12 +69,12 @@ def test_a_perfect_prediction_scores_one(store: Store) -> None:
 
     class Oracle(torch.nn.Module):
         def forward(self, batch):
-            from s2rm_data.models import BallPrediction
+            from s2rm_data.generators.bballs.crops import BallPrediction
 
             return BallPrediction(40.0 * batch.targets.crop.float() - 20.0)
 
         def loss(self, prediction, batch):
             return torch.zeros(())
 
-    scores = validate(Oracle(), FixedBatches(source, batch_size=6), Processes()).scores
+    scores = validate(Oracle(), learning_of("bballs"), FixedBatches(source, batch_size=6), Processes()).scores
     assert scores == {"f1": 1.0, "balanced_accuracy": 1.0, "f1_moving": 1.0, "balanced_accuracy_moving": 1.0}

@@ -26,6 +26,8 @@ from s2rm_data.training.scores import Validation
 from s2rm_data.training.stepper import Stepper
 from s2rm_data.training.trainer import Trainer
 
+GOLDEN_LOSSES = json.loads(Path(__file__).with_name("golden_losses.json").read_text())
+
 
 class Killed(BaseException):
     """Stands for a kill: nothing of the run catches it or cleans up after it."""
@@ -54,6 +56,9 @@ def test_every_model_trains_on_both_tasks(tiny, train, tmp_path: Path, task: str
     assert written >= {f"{n}.json" for n in files} | {"log.jsonl", "timing.jsonl", "curves.png", "tensorboard"}
     assert [p.name for p in (out / "predictions").iterdir()] == ["step-0000002.png"]
     assert not list(out.glob("*.partial"))
+    # The first losses, as they were when these were recorded; other processors round a little differently.
+    losses = [record["loss"] for record in read_log(out / "log.jsonl") if "loss" in record]
+    assert losses == pytest.approx(GOLDEN_LOSSES[f"{task}/{model}"], rel=1e-4)
 
 
 @pytest.fixture(scope="module")

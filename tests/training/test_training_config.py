@@ -9,7 +9,7 @@ from s2rm_data.models import names
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig, parse_assignments, settable_names
 from s2rm_data.training.presets import PRESETS, preset_fields, preset_model_fields
-from s2rm_data.training.settle import Wishes, machine_fields, settle
+from s2rm_data.training.resolve import Overrides, machine_fields, resolve
 
 
 def config(**fields) -> TrainConfig:
@@ -43,7 +43,7 @@ def test_the_preset_paper_is_the_papers_protocol() -> None:
 
 def test_fine_tuning_follows_the_rate(store: Store) -> None:
     def rates(preset: str, **fields: float) -> tuple[float, float | None]:
-        made = settle(store, Wishes(task="bballs", preset=preset, device="cpu", fields=fields), lambda text: None)
+        made = resolve(store, Overrides(task="bballs", preset=preset, device="cpu", fields=fields), lambda text: None)
         return made.lr, made.fine_tuning_lr
 
     assert rates("paper", lr=1e-5) == (1e-5, None)  # the same
@@ -75,6 +75,13 @@ def test_an_unknown_field_is_refused_with_the_nearest_one() -> None:
         ({"lr": float("nan")}, "lr is nan"),
         ({"epochs": True}, "epochs is True"),
         ({"schedule": "linear"}, "schedule is 'linear'; it must be one of plateau, cosine"),
+        ({"seed": 10**20}, "seed is 1{1}0{20}; it must be a whole number from 0 to 9223372036854775807"),
+        ({"threads": 10**6}, "threads is 1000000; it must be a whole number from 1 to 1024"),
+        ({"views": 10**9}, "views is 1000000000; it must be a whole number from 1 to 65536"),
+        ({"batch_size": 10**9}, "from 1 to 65536"),
+        ({"clip_norm": 0}, "clip_norm is 0; it must be a number above 0 and of at most 1e\\+09, or None"),
+        ({"plateau_factor": 1.0}, "a number of at least 0 and below 1"),
+        ({"compile": 1}, "compile is 1; it must be true or false"),
         ({"model": "s2gro"}, "did you mean 's2gru'"),
         ({"task": "balls"}, "did you mean 'bballs'"),
         ({"model_fields": {"hidden_size": -4}}, "hidden_size"),
@@ -91,3 +98,9 @@ def test_assignments_are_read_as_json_or_as_text() -> None:
     assert parse_assignments(typed) == expected
     with pytest.raises(UsageError, match="write --set key=value"):
         parse_assignments(("lr",))
+
+
+def test_a_whole_number_that_python_refuses_to_read_is_taken_as_text() -> None:
+    fields = parse_assignments((f"seed={'1' * 5000}",))
+    with pytest.raises(UsageError, match=r"seed is '1{96}\.\.\.; it must be a whole number"):
+        config().with_fields(fields)

@@ -1,6 +1,5 @@
-"""Bouncing balls: `plan` says which splits a data set has, and each split makes its own sequences."""
+"""Bouncing balls: 1 to 6 balls in a closed box with a fixed ball in its centre, seen through crops."""
 
-from s2rm_data.generators.bballs.config import BallsConfig
-from s2rm_data.generators.bballs.source import BallsSplit, plan
+from s2rm_data.generators.bballs.world import WORLD
 
-__all__ = ["BallsConfig", "BallsSplit", "plan"]
+__all__ = ["WORLD"]

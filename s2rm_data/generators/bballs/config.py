@@ -6,12 +6,11 @@ resolution; a radius or speed given by hand is taken in px as it stands.
 
 from __future__ import annotations
 
-import math
-import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.config import between, check_fields, one_of, require
+from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.packing import MAX_BALLS, MIN_RADIUS_PX, check_fit
 
 PAPER_SIZE_PX = 48  # "the t-th full video frame of size 48 x 48", section Video Prediction from Crops
@@ -35,10 +34,12 @@ PRESETS = {
     # Fraccaro et al. 2017, the ball-in-a-box data of the Kalman VAE: radius 3 px and 10 to 15 px/s at 0.2 s a frame in
     # a box of 32 px; times 48 / 32.
     "kvae": Preset(radius_px=4.5, speed_px_per_frame=(3.0, 4.5)),
-    # Sutskever et al. 2008, the RTRBM script: radius 1.2 and a velocity vector of all balls of norm 0.5 a frame in a
+    # Sutskever et al. 2008, the RTRBM script: radius 1.2 and a velocity vector of all balls of norm 0.5 per frame in a
     # box of 10; times 48 / 10. At three balls that is 2.4 / sqrt(3) = 1.39 px/frame, root mean square.
     "sutskever": Preset(radius_px=5.76, system_speed_px_per_frame=2.4),
 }
+
+Speed = Annotated[float, between(0, MAX_SIZE_PX)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,21 +51,21 @@ class BallsConfig:
     given is the preset's; a speed that is given is each ball's, whatever the preset.
     """
 
-    balls: int
-    frames: int = PAPER_FRAMES
-    size: int = PAPER_SIZE_PX
-    preset: str = "kvae"
-    radius_px: float = None  # type: ignore[assignment]  # None is replaced on construction
-    speed_px_per_frame: tuple[float, float] | None = None
+    balls: Annotated[int, between(1, MAX_BALLS)]
+    frames: Annotated[int, between(1, MAX_FRAMES)] = PAPER_FRAMES
+    size: Annotated[int, between(MIN_SIZE_PX, MAX_SIZE_PX)] = PAPER_SIZE_PX
+    preset: Annotated[str, one_of(*PRESETS)] = "kvae"
+    # None is replaced on construction
+    radius_px: Annotated[float, between(MIN_RADIUS_PX, MAX_SIZE_PX / 2)] = None  # type: ignore[assignment]
+    speed_px_per_frame: tuple[Speed, Speed] | None = None
     system_speed_px_per_frame: float | None = None
 
     def __post_init__(self) -> None:
-        preset = find_preset(self.preset)
-        self._set("balls", whole_number("number of balls", self.balls, 1, MAX_BALLS))
-        self._set("frames", whole_number("number of frames", self.frames, 1, MAX_FRAMES))
-        self._set("size", whole_number("size of the box in px", self.size, MIN_SIZE_PX, MAX_SIZE_PX))
-        radius = _scaled(preset.radius_px, self.size) if self.radius_px is None else self.radius_px
-        self._set("radius_px", _number("radius in px", radius, MIN_RADIUS_PX, self.size / 2))
+        check_fields(self)
+        preset = PRESETS[self.preset]
+        if self.radius_px is None:
+            self._set("radius_px", _scaled(preset.radius_px, self.size))
+        require(self, "radius_px", self.radius_px <= self.size / 2, f"at most half of size ({self.size} px)")
         self._set_speed(preset)
         self._check_bytes()
         check_fit(self.size, self.radius_px, self.balls)
@@ -81,7 +82,10 @@ class BallsConfig:
                 f"cannot be {self.system_speed_px_per_frame!r}; give the speed of each ball instead"
             )
         if self.speed_px_per_frame is not None:
-            self._set("speed_px_per_frame", _speed_range(self.speed_px_per_frame, self.size))
+            low, high = self.speed_px_per_frame
+            require(self, "speed_px_per_frame", low <= high, "the smallest speed, then the largest")
+            # no ball may cross more than the box in a frame
+            require(self, "speed_px_per_frame", high <= self.size, f"at most size ({self.size} px) per frame")
             self._set("system_speed_px_per_frame", None)
         elif preset.speed_px_per_frame is not None:
             low, high = preset.speed_px_per_frame
@@ -98,12 +102,6 @@ class BallsConfig:
             )
 
 
-def find_preset(name: str) -> Preset:
-    if name not in PRESETS:
-        raise UsageError(f"no preset {name!r}{did_you_mean(str(name), PRESETS)}; the choices are {', '.join(PRESETS)}")
-    return PRESETS[name]
-
-
 def packed_width(size: int) -> int:
     """Bytes of a row of `size` one-bit pixels."""
     return (size + 7) // 8
@@ -111,42 +109,3 @@ def packed_width(size: int) -> int:
 
 def _scaled(value_px: float, size: int) -> float:
     return value_px if size == PAPER_SIZE_PX else value_px * size / PAPER_SIZE_PX
-
-
-def whole_number(name: str, value: Any, low: int, high: int) -> int:
-    """`value` as an int within [low, high], or a UsageError that calls it `name`."""
-    allowed = f"allowed are whole numbers from {low} to {high}"
-    if isinstance(value, bool):
-        raise UsageError(f"{name} {value!r} is not a whole number; {allowed}")
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise UsageError(f"{name} {value!r} is not a whole number; {allowed}") from None
-    if not low <= whole <= high:
-        raise UsageError(f"{name} {whole} is out of range; {allowed}")
-    return whole
-
-
-def _number(name: str, value: Any, low: float, high: float) -> float:
-    allowed = f"allowed are numbers from {low:g} to {high:g}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise UsageError(f"{name} {value!r} is not a number; {allowed}") from None
-    if not (math.isfinite(number) and low <= number <= high):
-        raise UsageError(f"{name} {number:g} is out of range; {allowed}")
-    return number
-
-
-def _speed_range(speed: Any, size: int) -> tuple[float, float]:
-    """No ball may cross more than the box in a frame."""
-    try:
-        low, high = speed
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"speed {speed!r} is not a range; give the smallest and the largest speed, in px/frame"
-        ) from None
-    low, high = (_number("speed in px/frame", value, 0, size) for value in (low, high))
-    if low > high:
-        raise UsageError(f"speed range {low:g} to {high:g} is upside down; give the smaller speed first")
-    return low, high

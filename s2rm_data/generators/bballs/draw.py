@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data import painting
+
 CROP = 11  # side of a crop in pixels (paper, section Video Prediction from Crops)
-VIEWS = 10  # crops a frame (same place)
+VIEWS = 10  # crops per frame (same place)
 _BALL, _GROUND, _HIDDEN = 255, 40, 0.35  # grey levels, and the brightness of what no crop shows
-_PAPER, _INK = (250, 250, 250), (30, 30, 30)
 
 
 def sample_positions(rng: np.random.Generator, frames: int, size: int, views: int = VIEWS) -> NDArray[np.int64]:
@@ -35,10 +36,10 @@ def crop(frame: NDArray[np.uint8], centre: NDArray[np.int64]) -> NDArray[np.uint
 def frames(
     sequence: NDArray[np.uint8], positions: NDArray[np.int64], *, title: str = "", scale: int = 8
 ) -> Iterator[Any]:
-    """One Pillow image a frame. `sequence` (T, S, S) of 0 and 1, `positions` (T, V, 2)."""
+    """One Pillow image per frame. `sequence` (T, S, S) of 0 and 1, `positions` (T, V, 2)."""
     for number, (frame, centres) in enumerate(zip(sequence, positions, strict=True)):
         picture = _beside(_arena(frame, centres, scale), frame, centres, scale)
-        yield _captioned(
+        yield painting.captioned(
             picture, f"{title} frame {number}   bright: seen by a crop; dim: seen by none; right: the crops"
         )
 
@@ -51,22 +52,13 @@ def contact_sheet(
     columns: int = 8,
     scale: int = 3,
 ) -> Any:
-    """One row a sequence, `columns` of its frames evenly spread over time."""
-    from PIL import Image, ImageDraw
-
-    length, size = sequences[0].shape[:2]
-    times = np.unique(np.linspace(0, length - 1, columns).astype(int))
-    cell, top, left = size * scale + 6, 22, 8 + max(7 * len(label) for label in labels)
-    sheet = Image.new("RGB", (left + cell * len(times), top + cell * len(sequences)), _PAPER)
-    pen = ImageDraw.Draw(sheet)
-    for column, time in enumerate(times):
-        pen.text((left + column * cell, 6), f"frame {time}", fill=_INK)
-    for row, (sequence, centres, label) in enumerate(zip(sequences, positions, labels, strict=True)):
-        pen.text((4, top + row * cell + cell // 2 - 8), label, fill=_INK)
-        for column, time in enumerate(times):
-            picture = _arena(sequence[time], centres[time], scale)
-            sheet.paste(picture, (left + column * cell, top + row * cell))
-    return sheet
+    """One row per sequence, `columns` of its frames evenly spread over time."""
+    times = np.unique(np.linspace(0, len(sequences[0]) - 1, columns).astype(int))
+    rows = [
+        [_arena(sequence[time], centres[time], scale) for time in times]
+        for sequence, centres in zip(sequences, positions, strict=True)
+    ]
+    return painting.contact_sheet(rows, labels, [f"frame {time}" for time in times])
 
 
 def _colours(count: int) -> list[tuple[int, int, int]]:
@@ -90,15 +82,6 @@ def _arena(frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> 
     return picture
 
 
-def _captioned(picture: Any, text: str) -> Any:
-    from PIL import Image, ImageDraw
-
-    canvas = Image.new("RGB", (picture.width, picture.height + 18), _PAPER)
-    canvas.paste(picture, (0, 0))
-    ImageDraw.Draw(canvas).text((4, picture.height + 3), text, fill=_INK)
-    return canvas
-
-
 def _beside(arena: Any, frame: NDArray[np.uint8], centres: NDArray[np.int64], scale: int) -> Any:
     """The arena with a block of the crops at its right, each framed in its colour."""
     from PIL import Image, ImageDraw
@@ -107,7 +90,7 @@ def _beside(arena: Any, frame: NDArray[np.uint8], centres: NDArray[np.int64], sc
     columns = -(-len(centres) // rows)
     zoom = max(1, (arena.height // rows - 6) // CROP)
     pitch = arena.height // rows
-    canvas = Image.new("RGB", (arena.width + 8 + columns * pitch, arena.height), _PAPER)
+    canvas = Image.new("RGB", (arena.width + 8 + columns * pitch, arena.height), painting.PAPER)
     canvas.paste(arena, (0, 0))
     pen = ImageDraw.Draw(canvas)
     for index, (centre, colour) in enumerate(zip(centres, _colours(len(centres)), strict=True)):

@@ -12,7 +12,7 @@ which it needs (a branch that the processor cannot foresee costs more). Past the
 nothing; past the end of the last they fall on a margin.
 """
 
-# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes a row
+# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes per row
 
 from __future__ import annotations
 

@@ -4,37 +4,31 @@ Frames are rendered from the positions and the radius as they are stored, so tha
 bit, from the states beside them.
 """
 
-# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes a row
+# N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes per row
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from s2rm_data.config import to_json
+from s2rm_data.config import between, check_fields, checked, from_json, to_json
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.bballs.config import (
-    PAPER_FRAMES,
-    PAPER_SIZE_PX,
-    BallsConfig,
-    packed_width,
-    whole_number,
-)
+from s2rm_data.generators.bballs.config import PAPER_FRAMES, PAPER_SIZE_PX, BallsConfig, packed_width
 from s2rm_data.generators.bballs.render import render
 from s2rm_data.generators.bballs.simulate import simulate_sequences
 from s2rm_data.schema import ArraySpec
-from s2rm_data.seeding import sequence_seeds, stream_key
+from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
 GENERATOR_VERSION = 1  # raised whenever the same config and seed would give other bytes
 PAPER_TRAIN, PAPER_VAL, PAPER_TEST = 20_000, 1_000, 1_000  # section Video Prediction from Crops
 PAPER_TRAIN_BALLS = 3  # the same
 MAX_SEQUENCES = 100_000_000
 
-# Measured at n = 3 with zstd: frames 4.1 kB a sequence, positions 2.1 kB (levels gain nothing), velocities 0.43 kB
+# Measured at n = 3 with zstd: frames 4.1 kB per sequence, positions 2.1 kB (levels gain nothing), velocities 0.43 kB
 # (0.51 when compressed one by one); about 190 MB for the paper's whole data set.
 _STATE_CHUNK = 10
 
@@ -57,17 +51,16 @@ class BallsSplit:
 
     config: BallsConfig
     split: str  # `train`, `val` or `test_<n>`
-    count: int
-    seed: int = 0
+    count: Annotated[int, between(1, MAX_SEQUENCES)]
+    seed: Annotated[int, between(0, MAX_SEED)] = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.split not in ("train", "val", f"test_{self.config.balls}"):
             raise UsageError(
                 f"no split {self.split!r} with {self.config.balls} balls; "
                 f"the choices are train, val and test_{self.config.balls}"
             )
-        whole_number("number of sequences", self.count, 1, MAX_SEQUENCES)
-        stream_key(self.seed, self.group)
 
     @property
     def group(self) -> str:
@@ -174,6 +167,12 @@ class BallsSplit:
         }
 
 
+def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
+    """The split that was stored with these settings."""
+    config = from_json(BallsConfig, settings["config"])
+    return BallsSplit(config=config, split=settings["split"], count=count, seed=settings["seed"])
+
+
 def plan(
     *,
     balls: Iterable[int],
@@ -196,8 +195,8 @@ def plan(
     counts = sorted(set(balls))
     if not counts:
         raise UsageError("no number of balls given; give at least one, such as 3 or 1-6")
-    for name, count in (("training", train), ("validation", val), ("test", test)):
-        whole_number(f"number of {name} sequences", count, 0, MAX_SEQUENCES)
+    for name, count in (("train", train), ("val", val), ("test", test)):
+        checked(name, count, Annotated[int, between(0, MAX_SEQUENCES)])
     train_balls = train_balls if train_balls is not None else _training_count(counts)
     wanted = [("train", train_balls, train), ("val", train_balls, val)] + [(f"test_{n}", n, test) for n in counts]
     wanted = [entry for entry in wanted if entry[2]]

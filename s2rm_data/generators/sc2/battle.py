@@ -90,7 +90,7 @@ class Battle:
         for agent, action in enumerate(actions):
             if isinstance(action, bool) or not isinstance(action, int | np.integer):
                 raise UsageError(
-                    f"agent {agent}: the action {action!r} is no whole number; {self._allowed(agent, masks)}"
+                    f"agent {agent}: the action {action!r} is not a whole number; {self._allowed(agent, masks)}"
                 )
             if not 0 <= action < masks.shape[1] or not masks[agent, action]:
                 raise UsageError(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from s2rm_data.errors import UsageError
+from s2rm_data.config import between, check_fields
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.formation import formation
 from s2rm_data.generators.sc2.polar import PolarGrid
@@ -21,25 +21,21 @@ class Sc2Config:
     """radial, angular, radius: see `polar.PolarGrid`. epsilon None becomes the policy's own share of random actions."""
 
     scenario: str
-    steps: int = 100  # paper: trajectories of 100 steps
+    steps: Annotated[int, between(1, 1000)] = 100  # paper: trajectories of 100 steps
     policy: str = "mixed"
-    epsilon: float | None = None
+    epsilon: Annotated[float, between(0, 1)] | None = None  # share of random actions
     # Assumption: the paper leaves resolution and radius open; how often a unit is lost: docs/fidelity.md.
     radial: int = 16
     angular: int = 48
     radius: float = 9.0  # SMAC's sight range
 
     def __post_init__(self) -> None:
+        check_fields(self)
         formation(scenarios.parse(self.scenario))  # refuses an army that does not fit the map
-        if not 1 <= self.steps <= 1000:
-            raise UsageError(f"steps is {self.steps}; allowed are 1 to 1000 (the paper's episodes have 100)")
         policy = POLICIES.load(self.policy)
         if self.epsilon is None:
             object.__setattr__(self, "epsilon", policy.epsilon)
-        elif not (math.isfinite(self.epsilon) and 0 <= self.epsilon <= 1):
-            raise UsageError(f"epsilon is {self.epsilon}; allowed is a share of random actions from 0 to 1")
-        object.__setattr__(self, "radius", float(self.radius))
-        _ = self.grid
+        _ = self.grid  # refuses what cannot be an image
 
     @property
     def grid(self) -> PolarGrid:

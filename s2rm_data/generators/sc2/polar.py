@@ -9,7 +9,7 @@ unit goes to the nearest cell in each coordinate:
 Two units in one cell: the one nearer to the cell's point stays, of equals the lower slot; the other is counted as lost.
 
 Only + - * / sqrt, comparisons and tables made of integers decide, so that the bytes are the same on every machine.
-Cost: one pass over the units an agent sees, plus one table lookup a cell for the terrain.
+Cost: one pass over the units an agent sees, plus one table lookup per cell for the terrain.
 """
 
 # F frames = battles x steps, U units of both sides, N agents, I radial cells, J angular cells, W x H the map's cells
@@ -20,12 +20,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
+from s2rm_data.config import above, between, check_fields, multiple_of
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.directions import directions
@@ -52,21 +53,12 @@ HECS_DIVISORS = (256.0, 256.0, 32.0, 256.0)  # hit points, energy, loops, hit po
 class PolarGrid:
     """I, J and the radius of the field of view in map units."""
 
-    radial: int
-    angular: int
-    radius: float
+    radial: Annotated[int, between(2, 256)]  # cells from the agent to the edge of its view
+    angular: Annotated[int, between(4, 512), multiple_of(2)]  # cells on the circle
+    radius: Annotated[float, above(0, at_most=64)]
 
     def __post_init__(self) -> None:
-        if not 2 <= self.radial <= 256:
-            raise UsageError(
-                f"radial is {self.radial}; allowed are 2 to 256 cells from the agent to the edge of its view"
-            )
-        if not 4 <= self.angular <= 512 or self.angular % 2:
-            raise UsageError(
-                f"angular is {self.angular}; allowed are even numbers of cells from 4 to 512 on the circle"
-            )
-        if not (math.isfinite(self.radius) and 0 < self.radius <= 64):
-            raise UsageError(f"radius is {self.radius}; allowed is more than 0 up to 64 map units (SMAC's sight is 9)")
+        check_fields(self)
 
     @property
     def rho(self) -> float:

@@ -22,8 +22,8 @@ Point = tuple[float, float]
 
 _WEST: Point = (9.0, 16.0)  # team 1's spawn point on the maps with two armies face to face
 _EAST: Point = (23.0, 16.0)
-# Assumption: a scenario that is no SMAC map is played on 3s5z's terrain with its spawn points, and gets the limit SMAC
-# gives to mirror maps of as many agents (2s3z 120 up to five, 3s5z 150 up to eight, 1c3s5z 180 above).
+# Assumption: a scenario that is not a SMAC map is played on 3s5z's terrain with its spawn points, and gets the limit
+# SMAC gives to mirror maps of as many agents (2s3z 120 up to five, 3s5z 150 up to eight, 1c3s5z 180 above).
 _LIMITS = ((5, 120), (8, 150), (10**9, 180))
 
 

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.config import to_json
+from s2rm_data.config import between, check_fields, checked, from_json, one_of, to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import maps, scenarios
 from s2rm_data.generators.sc2.arrays import array_specs
@@ -32,11 +32,13 @@ from s2rm_data.generators.sc2.polar import (
     HECS_DIVISORS,
     render,
 )
+from s2rm_data.generators.sc2.policies import POLICIES
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.registry import plugins_used
 from s2rm_data.schema import ArraySpec
-from s2rm_data.seeding import sequence_seeds, stream_key
+from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
 GENERATOR_VERSION = 2
 BLOCK = 200  # episodes rolled out together; about 15 MB of states for 3s5z
@@ -57,17 +59,13 @@ class Sc2Split:
     """One split as a `schema.SplitSource`."""
 
     config: Sc2Config
-    seed: int
-    split: str
-    count: int
+    seed: Annotated[int, between(0, MAX_SEED)]
+    split: Annotated[str, one_of(*SPLITS)]
+    count: Annotated[int, between(1, MAX_EPISODES)]
     first_dim: str = "episode"
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise UsageError(f"no split {self.split!r}; the choices are {', '.join(SPLITS)}")
-        if not 1 <= self.count <= MAX_EPISODES:
-            raise UsageError(f"{self.split} is {self.count}; allowed are 1 to {MAX_EPISODES} episodes")
-        stream_key(self.seed, self.group)
+        check_fields(self)
 
     @property
     def group(self) -> str:
@@ -91,6 +89,8 @@ class Sc2Split:
 
     @property
     def attributes(self) -> dict[str, Any]:
+        players = {self.config.policy, *members_of(self.config.policy)}
+        plugins = plugins_used(*((POLICIES, name) for name in sorted(players)))
         return {
             "command": self.command,
             "policies": list(members_of(self.config.policy)),
@@ -103,6 +103,7 @@ class Sc2Split:
             "hecs_divisors": list(HECS_DIVISORS),
             "radius": self.config.radius,
             "terrain": scenarios.parse(self.config.scenario).terrain,
+            **({"plugins": plugins} if plugins else {}),
         }
 
     @property
@@ -148,6 +149,15 @@ def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
     return rollout(battles, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
 
 
+def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
+    """The split that was stored with these settings, if the engine played it."""
+    backend = settings["backend"]
+    if backend != "engine":
+        raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")
+    config = from_json(Sc2Config, settings["config"])
+    return Sc2Split(config=config, seed=settings["seed"], split=settings["split"], count=count)
+
+
 def plan(
     *,
     scenario: Sequence[str] = (),
@@ -172,9 +182,7 @@ def plan(
     for name in names:
         config = Sc2Config(scenario=name, **options)
         for split, count in _counts(name, preset, train, val, test).items():
-            if count < 0:
-                raise UsageError(f"{split} is {count}; allowed are 0 or more episodes")
-            if count:
+            if checked(split, count, Annotated[int, between(0, MAX_EPISODES)]):
                 splits.append(Sc2Split(config=config, seed=seed, split=split, count=count))
     if not splits:
         raise UsageError("nothing to make: all counts are 0; give --train, --val or --test a number of episodes")

@@ -11,22 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.models.batch import HECS, UNIT_CLASSES
 from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks
 from s2rm_data.models.config import ModelConfig
-
-
-def output_channels(config: ModelConfig) -> int:
-    return 1 if config.task == "bballs" else 1 + UNIT_CLASSES + HECS
-
-
-def output_bias(config: ModelConfig) -> Tensor:
-    """(C',): pixels and friendly markers start rare, and so does anything but the class `nothing`."""
-    bias = torch.zeros(output_channels(config))
-    bias[0] = config.output_bias
-    if config.task == "sc2":
-        bias[1] = -config.output_bias
-    return bias
 
 
 def halved(size: int) -> int:
@@ -41,10 +27,10 @@ class ConvEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
-        polar, w = config.task == "sc2", config.width
+        polar, w = config.learning.wraps, config.width
         size = (halved(halved(config.image_size[0])), halved(halved(config.image_size[1])))
         final = halved(size[0]) * halved(size[1]) if polar else size[0] * size[1]
-        self.conv1 = Conv(config.view_channels, w, stride=2, polar=polar)
+        self.conv1 = Conv(config.learning.view_channels, w, stride=2, polar=polar)
         self.conv2 = Conv(w, w, stride=2, polar=polar)
         self.conv3 = Conv(w, w, polar=polar)
         self.position = PositionMap(position_size, w, size, polar=polar) if position_size else None
@@ -80,7 +66,7 @@ class ConvDecoder(nn.Module):
 
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
-        polar, self.width = config.task == "sc2", config.width
+        polar, self.width = config.learning.wraps, config.width
         self.image_size = height, width = config.image_size
         grow_angle = [2 if width % 4 == 0 else 1, 2 if width % 2 == 0 else 1] if polar else [2, 2]
         self.base = (halved(halved(height)), -(-width // (grow_angle[0] * grow_angle[1])))
@@ -91,9 +77,9 @@ class ConvDecoder(nn.Module):
         self.conv4 = Conv(self.width, self.width, polar=polar)
         self.grow5 = Grow(self.width, self.width, (2, grow_angle[0]))
         self.conv6 = Conv(self.width, self.width, polar=polar)
-        self.grow7 = Grow(self.width, output_channels(config), (2, grow_angle[1]))
+        self.grow7 = Grow(self.width, config.learning.output_channels, (2, grow_angle[1]))
         with torch.no_grad():
-            self.grow7.bias.copy_(output_bias(config))
+            self.grow7.bias.copy_(config.learning.output_bias(config.output_bias))
 
     def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
         """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.models.codecs.conv import output_bias, output_channels
 from s2rm_data.models.config import ModelConfig
 
 # Assumption: units a `width` of 32 stands for, so that one field sizes both codecs.
@@ -29,7 +28,7 @@ class MLPEncoder(nn.Module):
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
-        self.image = nn.Linear(config.view_channels * config.image_size[0] * config.image_size[1], units)
+        self.image = nn.Linear(config.learning.view_channels * config.image_size[0] * config.image_size[1], units)
         self.position = nn.Linear(position_size, units, bias=False) if position_size else None
         self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
         self.linear = nn.Linear(units, config.encoding_size)
@@ -46,13 +45,15 @@ class MLPDecoder(nn.Module):
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
-        self.image_shape = (output_channels(config), *config.image_size)
+        self.image_shape = (config.learning.output_channels, *config.image_size)
         self.hidden = nn.Linear(hidden_size, units)
         self.position = nn.Linear(position_size, units, bias=False) if position_size else None
         self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
         self.linear = nn.Linear(units, self.image_shape[0] * config.image_size[0] * config.image_size[1])
         with torch.no_grad():
-            self.linear.bias.view(self.image_shape[0], -1).copy_(output_bias(config)[:, None])
+            self.linear.bias.view(self.image_shape[0], -1).copy_(
+                config.learning.output_bias(config.output_bias)[:, None]
+            )
 
     def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
         """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""

@@ -1,1 +1,1 @@
-"""One file a model; each defines its config and MODEL, and is found by its file name."""
+"""One file per model; each defines its config and MODEL, and is found by its file name."""

@@ -17,14 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2rm_data.models.config import ModelConfig
+from s2rm_data.models.config import ModelConfig, Size
 from s2rm_data.models.world_model import WorldModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveConfig(ModelConfig):
-    # Assumption: r_t holds all views in one vector, so it is given the width of the bballs baselines' states.
-    encoding_size: int = 512
+    # Assumption: r_t holds all views in one vector, so it is given the width of the ball baselines' states.
+    encoding_size: Size = 512
 
 
 class AdditiveModel(WorldModel):
@@ -35,7 +35,7 @@ class AdditiveModel(WorldModel):
 
     @abstractmethod
     def project(self, r: Tensor) -> Sequence[Any]:
-        """What of the dynamics needs no state: r (T, B, E) -> one encoding a step."""
+        """What of the dynamics needs no state: r (T, B, E) -> one encoding per step."""
 
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         r = torch.where(view_mask.unsqueeze(-1), e, 0.0).sum(2)

@@ -8,40 +8,35 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from s2rm_data.config import above, at_least
 from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttention, InterCellAttention, output_attention
-from s2rm_data.models.config import ModelConfig
-from s2rm_data.models.embedding import covering_embeddings
-from s2rm_data.models.kernel import spherical_kernel
+from s2rm_data.models.config import Count, ModelConfig, Size
+from s2rm_data.models.embedding import covering_embeddings, spherical_kernel
 from s2rm_data.models.products import Products
 from s2rm_data.models.world_model import WorldModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class S2RMConfig(ModelConfig):
-    """Values from tables tab:bb_hparams and tab:sc2_hparams unless marked."""
+    """Values from tables tab:bb_hparams and tab:sc2_hparams unless marked; worlds give those that differ."""
 
-    truncation: float  # tau
-    modules: int = 10  # M
-    hidden_size: int = 128  # H
-    bandwidth: float = 1.0  # epsilon
-    input_heads: int = 2  # Theta (128, 2, 16)
-    cell_heads: int = 4  # Phi (128, 4, 16)
-    key_size: int = 16
-    gate_units: int = 64  # Assumption: hidden units of the gates' two-layer MLPs
+    truncation: Annotated[float, at_least(-1, below=1)] = 0.6  # tau
+    modules: Count = 10  # M
+    hidden_size: Size = 128  # H
+    bandwidth: Annotated[float, above(0, at_most=1e6)] = 1.0  # epsilon
+    input_heads: Count = 2  # Theta (128, 2, 16)
+    cell_heads: Count = 4  # Phi (128, 4, 16)
+    key_size: Size = 16
+    gate_units: Size = 64  # Assumption: hidden units of the gates' two-layer MLPs
     # Assumption: the literal reading gives encoder and decoder no position; it did not learn at small budgets.
     inject_position: bool = True
     # Divide c = W^L h by the row sums of W^L. The paper does not; W^L starts with a spectral radius of about two.
     normalise_rows: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._require("truncation", -1.0 <= self.truncation < 1.0, "in [-1, 1)")
-        self._require("bandwidth", self.bandwidth > 0, "positive")
 
 
 class Encoded(NamedTuple):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
+from s2rm_data.models.config import Size
 from s2rm_data.models.modules import ModuleLSTM
 from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
@@ -15,12 +16,7 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMConfig(AdditiveConfig):
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "bballs": {"hidden_size": 512},  # table tab:bb_hparams
-        "sc2": {"hidden_size": 2048},  # table tab:sc2_hparams
-    }
-
-    hidden_size: int
+    hidden_size: Size = 512  # table tab:bb_hparams; worlds give their own
 
 
 class LSTMState(NamedTuple):
@@ -30,6 +26,11 @@ class LSTMState(NamedTuple):
 
 class LSTM(AdditiveModel):
     Config = LSTMConfig
+    title, colour, marker, place = "LSTM", "#0072b2", "^", 3
+    small_fields = {
+        "laptop": {"encoding_size": 256, "hidden_size": 512},
+        "smoke": {"hidden_size": 64},
+    }
 
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config, hidden_size=config.hidden_size)

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from s2rm_data.config import require
+from s2rm_data.models.config import Count, Size
 from s2rm_data.models.modules import ModuleLSTM, uniform
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
@@ -23,21 +25,21 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class RIMsConfig(AdditiveConfig):
-    """Table tab:bb_hparams. Assumption: the same for sc2, where the paper reports no RIMs."""
+    """Table tab:bb_hparams. Assumption: the same for StarCraft II, where the paper reports no RIMs."""
 
-    blocks: int = 6  # k_T
-    active_blocks: int = 5  # k_A
-    hidden_size: int = 510  # h_size; Assumption: of all blocks together, 6 x 85
-    input_key_size: int = 32
-    input_value_size: int = 400
+    blocks: Count = 6  # k_T
+    active_blocks: Count = 5  # k_A
+    hidden_size: Size = 510  # h_size; Assumption: of all blocks together, 6 x 85
+    input_key_size: Size = 32
+    input_value_size: Size = 400
     # Assumption: heads and sizes of the communication as in the public implementation with the table's field names.
-    comm_heads: int = 4
-    comm_key_size: int = 32
+    comm_heads: Count = 4
+    comm_key_size: Size = 32
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("hidden_size", self.hidden_size % self.blocks == 0, f"a multiple of blocks ({self.blocks})")
-        self._require("active_blocks", self.active_blocks <= self.blocks, f"at most blocks ({self.blocks})")
+        require(self, "hidden_size", self.hidden_size % self.blocks == 0, f"a multiple of blocks ({self.blocks})")
+        require(self, "active_blocks", self.active_blocks <= self.blocks, f"at most blocks ({self.blocks})")
 
 
 class RIMsState(NamedTuple):
@@ -52,6 +54,11 @@ class Encoded(NamedTuple):
 
 class RIMs(AdditiveModel):
     Config = RIMsConfig
+    title, colour, marker, place = "RIMs", "#e69f00", "v", 5
+    small_fields = {
+        "laptop": {"encoding_size": 256},
+        "smoke": {"hidden_size": 60, "input_value_size": 32},
+    }
 
     def __init__(self, config: RIMsConfig) -> None:
         super().__init__(config, hidden_size=config.hidden_size)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from torch import Tensor
 
+from s2rm_data.models.config import Count, Size
 from s2rm_data.models.products import Products
 from s2rm_data.models.relational_memory import RelationalMemory
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
@@ -15,21 +15,21 @@ from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 @dataclass(frozen=True, kw_only=True)
 class RMCConfig(AdditiveConfig):
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {
-        "bballs": {"key_size": 128},  # table tab:bb_hparams
-        "sc2": {"key_size": 16},  # table tab:sc2_hparams
-    }
-
-    key_size: int
-    heads: int = 4  # both tables
-    head_size: int = 128
-    slots: int = 1
+    key_size: Size = 128  # table tab:bb_hparams; worlds give their own
+    heads: Count = 4  # both tables
+    head_size: Size = 128
+    slots: Count = 1
 
 
 class RMC(AdditiveModel):
     """State: the memory (B, S, F), S slots of F = heads x head size features."""
 
     Config = RMCConfig
+    title, colour, marker, place = "RMC", "#009e73", "D", 4
+    small_fields = {
+        "laptop": {"encoding_size": 256, "head_size": 64, "key_size": 32},
+        "smoke": {"head_size": 16, "key_size": 16},
+    }
 
     def __init__(self, config: RMCConfig) -> None:
         super().__init__(config, hidden_size=config.slots * config.heads * config.head_size)

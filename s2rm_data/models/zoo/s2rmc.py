@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from s2rm_data.models.config import Count, Size
 from s2rm_data.models.modules import ModuleLinear
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
@@ -17,14 +18,12 @@ from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 @dataclass(frozen=True, kw_only=True)
 class S2RMCConfig(S2RMConfig):
-    """RMC sizes from table tab:sc2_hparams. Assumption: the same for bballs, where the paper has no S2RMC."""
+    """RMC sizes from table tab:sc2_hparams. Assumption: the same for the balls, where the paper has no S2RMC."""
 
-    PAPER: ClassVar[dict[str, dict[str, Any]]] = {"bballs": {"truncation": 0.6}, "sc2": {"truncation": 0.5}}
-
-    heads: int = 4
-    head_size: int = 64
-    slots: int = 4
-    memory_key_size: int = 64
+    heads: Count = 4
+    head_size: Size = 64
+    slots: Count = 4
+    memory_key_size: Size = 64
 
 
 class S2RMCState(NamedTuple):
@@ -40,6 +39,11 @@ class S2RMC(S2RM):
     """
 
     Config = S2RMCConfig
+    title, colour, marker, place = "S2RMC", "#cc79a7", "s", 2
+    small_fields = {
+        "laptop": {"hidden_size": 64, "head_size": 16, "memory_key_size": 16},
+        "smoke": {"hidden_size": 32, "gate_units": 16, "head_size": 8, "slots": 2, "memory_key_size": 8},
+    }
 
     def __init__(self, config: S2RMCConfig) -> None:
         super().__init__(config)

@@ -11,19 +11,25 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from s2rm_data.models.config import Size
 from s2rm_data.models.products import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class TTOConfig(AdditiveConfig):
-    hidden_size: int = 512  # 'MLP hidden size' of both tables; Assumption: of its output too
+    hidden_size: Size = 512  # 'MLP hidden size' of both tables; Assumption: of its output too
 
 
 class TTO(AdditiveModel):
     """State: h (B, R); the state before a step is not read."""
 
     Config = TTOConfig
+    title, colour, marker, place = "TTO", "#56b4e9", "*", 6
+    small_fields = {
+        "laptop": {"encoding_size": 256},
+        "smoke": {"hidden_size": 64},
+    }
     needs_next_views = True
 
     def __init__(self, config: TTOConfig) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from s2rm_data.config import canonical_json, from_json
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.bballs import BallsConfig, BallsSplit, plan
+from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.render import render
 from s2rm_data.generators.bballs.simulate import simulate_sequences
+from s2rm_data.generators.bballs.source import BallsSplit, plan
 from s2rm_data.schema import SplitSource
 
 
@@ -90,7 +91,8 @@ def test_stored_arrays_have_the_same_bytes_on_every_machine(preset):
 
 PRINT_DIGEST = """
 import hashlib
-from s2rm_data.generators.bballs import BallsConfig, BallsSplit
+from s2rm_data.generators.bballs.config import BallsConfig
+from s2rm_data.generators.bballs.source import BallsSplit
 digest = hashlib.sha256()
 for preset, balls in (("kvae", 3), ("sutskever", 10)):
     config = BallsConfig(balls=balls, preset=preset, frames=15)
@@ -133,12 +135,12 @@ def test_a_count_of_zero_leaves_the_split_out():
     ("given", "message"),
     [
         ({"balls": []}, "no number of balls"),
-        ({"balls": [0]}, "number of balls 0 is out of range"),
+        ({"balls": [0]}, "balls is 0; it must be"),
         ({"balls": [3, 99]}, "99 balls of radius 4.5 px do not fit"),
         ({"balls": [3], "train_balls": 99}, "99 balls of radius 4.5 px do not fit"),
-        ({"balls": [3], "train": -1}, "number of training sequences -1 is out of range"),
+        ({"balls": [3], "train": -1}, "train is -1; it must be a whole number from 0 to 100000000"),
         ({"balls": [3], "train": 0, "val": 0, "test": 0}, "all splits are left out"),
-        ({"balls": [3], "seed": -1}, "seed -1 is out of range"),
+        ({"balls": [3], "seed": -1}, "seed is -1; it must be a whole number from 0"),
         ({"balls": [3], "preset": "kvea"}, "did you mean 'kvae'"),
     ],
 )

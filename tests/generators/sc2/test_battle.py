@@ -58,8 +58,8 @@ def test_a_unit_tells_what_it_is_and_does() -> None:
         ([1, 0, 1, 1, 1, 1, 1, 1], r"agent 1 \(stalker\) cannot no-op \(0\) now; allowed are stop \(1\)"),
         ([1] * 7 + [6], r"agent 7 \(zealot\) cannot attack enemy 0 \(6\) now"),
         ([1] * 7 + [-1], "which does not exist"),
-        ([1] * 7 + [1.5], "no whole number"),
-        ([1] * 7 + [True], "no whole number"),
+        ([1] * 7 + [1.5], "not a whole number"),
+        ([1] * 7 + [True], "not a whole number"),
     ],
 )
 def test_an_order_that_is_not_available_is_an_error_that_says_what_is(actions: list[int], message: str) -> None:

@@ -1,0 +1,77 @@
+"""What a model is given and what it gives back, the same for all models and worlds.
+
+Shapes: B sequences, T steps, V views, Q queries, C channels, H x W an image.
+
+Time: at step t a model takes the views of frame t and predicts frame t + 1 at the query positions. So with a window of
+T + 1 frames the views are frames 0..T-1, the targets frames 1..T, and `query_position[:, t]`, `query_mask[:, t]` and
+the targets at index t all speak of frame t + 1.
+
+V and Q are free, may differ from batch to batch, and may vary inside one by the masks. A masked view or query may hold
+anything finite: it counts as absent. No view at all at some step is allowed. The order of views means nothing.
+
+Positions are (x, y) floats in the world's own unit, not normalised.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+# Named tuples of tensors, each (B, T, Q, ...); every world has its own (`Learning.prediction`).
+Targets = Any
+Prediction = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One batch of windows.
+
+    `views` are images, channels first, of any real dtype (uint8 and bool are cast on the model's device).
+    `targets` is the world's named tuple of tensors; None when only predictions are wanted.
+    `query_mask` is False where there is no target: past the episode's end, or an agent that is dead at t + 1.
+
+    `next_*` are the views of frame t + 1 at index t, for models whose `needs_next_views` is true (oracles); None for
+    all others. With all frames in one tensor they are the slices `[:, :-1]` and `[:, 1:]` of it, without a copy. An
+    oracle at step t reads the next views and nothing else. If the queries stand where the next views stand (the same
+    agents at t + 1), it is shown its own targets and must only carry them through the sum over views; if they are drawn
+    independently of the next views, it must also fill in what no view of frame t + 1 shows.
+    """
+
+    views: Tensor  # (B, T, V, C, H, W)
+    view_position: Tensor  # (B, T, V, 2) float
+    view_mask: Tensor  # (B, T, V) bool, True where there is a view
+    query_position: Tensor  # (B, T, Q, 2) float
+    query_mask: Tensor  # (B, T, Q) bool, True where there is a target
+    targets: Targets | None = None
+    next_views: Tensor | None = None  # (B, T, V', C, H, W)
+    next_view_position: Tensor | None = None  # (B, T, V', 2)
+    next_view_mask: Tensor | None = None  # (B, T, V')
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
+        """The same batch on another device."""
+        return self.mapped(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with every tensor in it, targets included, replaced by a function of it."""
+        return dataclasses.replace(
+            self, **{f.name: map_tensors(getattr(self, f.name), function) for f in dataclasses.fields(self)}
+        )
+
+
+T = TypeVar("T")
+
+
+def map_tensors(value: T, function: Callable[[Tensor], Tensor]) -> T:
+    """A tensor, or (named) tuples of tensors to any depth, with each tensor replaced; None stays None."""
+    if value is None:
+        return value
+    if isinstance(value, Tensor):
+        return function(value)  # type: ignore[return-value]
+    assert isinstance(value, tuple)
+    parts = [map_tensors(part, function) for part in value]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)  # type: ignore[return-value]

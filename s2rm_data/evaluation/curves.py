@@ -1,0 +1,88 @@
+"""Tables as curves: one line per model with its interval over seeds, references in grey, the paper's numbers dashed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from s2rm_data.evaluation.tables import Row, Table
+from s2rm_data.painting import new_figure, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+REFERENCE_COLOUR = "#777777"
+REFERENCE_STYLES = ((0, (1, 1)), (0, (4, 2)), (0, (6, 2, 1, 2)), (0, (2, 3)))
+
+
+def draw_tables(tables: Sequence[Table], *, xlabel: str, titles: Sequence[str], columns: int | None = None) -> Figure:
+    """One panel per table, one legend for all."""
+    across = columns or len(tables)
+    down = -(-len(tables) // across)
+    figure = new_figure(4.1 * across + 2.4, 3.3 * down + 0.2)
+    drawn = panels(figure, len(tables), across)
+    for panel, table, title in zip(drawn, tables, titles, strict=True):
+        _draw(panel, table)
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel(xlabel, fontsize=9)
+    handles, labels = drawn[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=8, frameon=False)
+    return figure
+
+
+def _draw(axes: Any, table: Table) -> None:
+    places = list(range(len(table.columns)))
+    axes.set_xticks(places, table.columns, fontsize=8)
+    axes.tick_params(axis="y", labelsize=8)
+    axes.grid(axis="y", lw=0.3, color="#cccccc")
+    for column in table.in_distribution:
+        place = table.columns.index(column)
+        axes.axvspan(place - 0.5, place + 0.5, color="#f1eee0", zorder=0, label="trained on")
+    styles = itertools.cycle(REFERENCE_STYLES)
+    for row in table.rows:
+        if row.kind == "reference":
+            _line(axes, row, places, color=REFERENCE_COLOUR, ls=next(styles), lw=1.2, zorder=1)
+            continue
+        if row.kind == "model":
+            _line(axes, row, places, color=row.colour, marker=row.marker, ms=5, lw=1.6, zorder=3)
+        _paper_line(axes, row, places)
+    axes.set_xlim(-0.5, len(places) - 0.5)
+    _fit(axes, table)
+
+
+def _fit(axes: Any, table: Table) -> None:
+    """To the lines: the interval of two seeds can be so wide that nothing else would be seen."""
+    values = [v for row in table.rows for cell in row.cells for v in (cell.mean, cell.paper) if v is not None]
+    if values:
+        margin = 0.06 * (max(values) - min(values)) or 0.01
+        axes.set_ylim(min(values) - margin, max(values) + margin)
+
+
+def _line(axes: Any, row: Row, places: Sequence[int], **style: Any) -> None:
+    points = [(x, cell.mean, cell.half_width) for x, cell in zip(places, row.cells, strict=True)]
+    points = [point for point in points if point[1] is not None]
+    if not points:
+        return
+    xs, means, halves = zip(*points, strict=True)
+    axes.plot(xs, means, label=row.label, **style)
+    if any(half is not None for half in halves):
+        low = [mean - (half or 0) for mean, half in zip(means, halves, strict=True)]
+        high = [mean + (half or 0) for mean, half in zip(means, halves, strict=True)]
+        axes.fill_between(xs, low, high, color=style["color"], alpha=0.15, lw=0)
+
+
+def _paper_line(axes: Any, row: Row, places: Sequence[int]) -> None:
+    points = [(x, cell.paper) for x, cell in zip(places, row.cells, strict=True) if cell.paper is not None]
+    if points:
+        label = f"paper: {row.label.removesuffix(' (not run here)')}"
+        axes.plot(
+            *zip(*points, strict=True),
+            color=row.colour or REFERENCE_COLOUR,
+            ls="--",
+            lw=1.0,
+            alpha=0.8,
+            label=label,
+            zorder=2,
+        )

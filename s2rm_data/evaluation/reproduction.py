@@ -1,0 +1,181 @@
+"""The reproduction as a plan of shipped commands: data, a search of the learning rate, training, evaluation.
+
+    plan = Plan(folder=Path("reproduction"), worlds={NAME: ...})
+    for title, jobs in plan.stages(): ...
+
+Every model of a world gets the same steps, batches and windows, and the same search: each learning rate of the list
+once, for a quarter of the steps, with a seed that is not used again; the lowest validation loss wins. Seeds are 0, 1,
+2; none is left out of the results, unless it diverged before its first validation. All work is in files, so that a plan
+that was interrupted resumes where it stopped: s2rm-data and s2rm-train resume by themselves, and a job whose result is
+there is not started. What differs between worlds is in their `Reproduction`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s2rm_data.errors import UsageError
+
+SEARCH_SEED = 100
+DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7
+SEARCH_PART = 4  # a search run has this part of the steps
+SIZES = ("laptop", "smoke")  # each is also the preset of the training
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCommand:
+    """Options of one `s2rm-data WORLD`, and a name for what it makes."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldSize:
+    """How much of a world is made and how long each model is trained on it."""
+
+    steps: int
+    data: tuple[DataCommand, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores."""
+
+    models: Mapping[str, int]
+    sizes: Mapping[str, WorldSize]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One command. `program` is a module of s2rm_data.cli; it is done when `result` exists."""
+
+    name: str
+    program: str
+    arguments: tuple[str, ...]
+    result: Path | None = None
+    steps: int = 0  # of training, for the estimate
+
+    @property
+    def done(self) -> bool:
+        return self.result is not None and self.result.exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """`folder` gets everything: data.zarr, search/, runs/, results/. `worlds` take part, by name."""
+
+    folder: Path
+    worlds: Mapping[str, Reproduction]
+    size: str = SIZES[0]
+    rates: tuple[float, ...] = (1e-3, 3e-3)
+    plugins: tuple[str, ...] = ()  # named with --plugin, for every command
+
+    def __post_init__(self) -> None:
+        if not self.rates:
+            raise UsageError("no learning rate to search; give at least one")
+        for name, part in self.worlds.items():
+            if self.size not in part.sizes:
+                raise UsageError(f"{name} has no size {self.size!r}; it has {', '.join(part.sizes)}")
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "data.zarr"
+
+    def stages(self) -> Iterator[tuple[str, list[Job]]]:
+        """(title, jobs that may run side by side), in order; later stages read what earlier ones have left."""
+        yield "data", self.data_jobs()
+        for world in self.worlds:
+            if len(self.rates) > 1:
+                yield f"{world}: search of the learning rate", self.search_jobs(world)
+            yield f"{world}: training", self.training_jobs(world)
+            yield f"{world}: evaluation", [self.evaluation_job(world)]
+
+    def data_jobs(self) -> list[Job]:
+        """One after the other: a store has one writer."""
+        out = ("--out", str(self.store), "-q")
+        return [
+            Job(name=command.name, program="data", arguments=(name, *command.words, *out, *self._plugins))
+            for name, part in self.worlds.items()
+            for command in part.sizes[self.size].data
+        ]
+
+    def steps(self, world: str) -> int:
+        return self.worlds[world].sizes[self.size].steps
+
+    def search_jobs(self, world: str) -> list[Job]:
+        steps = max(1, self.steps(world) // SEARCH_PART)
+        return [
+            self._training(world, model, self._search_folder(world, model, rate), SEARCH_SEED, steps, rate)
+            for model in self.worlds[world].models
+            for rate in self.rates
+        ]
+
+    def training_jobs(self, world: str) -> list[Job]:
+        """The first seed of every model, then the second: something is seen sooner."""
+        models, steps = self.worlds[world].models, self.steps(world)
+        return [
+            self._training(
+                world, model, self._run_folder(world, model, seed), seed, steps, self.chosen_rate(world, model)
+            )
+            for seed in range(max(models.values()))
+            for model, seeds in models.items()
+            if seed < seeds
+        ]
+
+    def chosen_rate(self, world: str, model: str) -> float:
+        """Of the rate with the lowest validation loss; the first while the search is not over."""
+        losses = {rate: self.search_loss(world, model, rate) for rate in self.rates}
+        finished = {rate: loss for rate, loss in losses.items() if loss is not None}
+        return min(finished, key=lambda rate: finished[rate]) if len(finished) == len(losses) else self.rates[0]
+
+    def search_loss(self, world: str, model: str, rate: float) -> float | None:
+        """None while it is not known; a run that diverged leaves no summary and counts as infinitely bad."""
+        folder = self._search_folder(world, model, rate)
+        if (folder / DIVERGED).exists():
+            return float("inf")
+        summary = folder / "summary.json"
+        if not summary.exists():
+            return None
+        found: dict[str, Any] = json.loads(summary.read_text())
+        return float(found["best_validation_loss"])
+
+    def evaluation_job(self, world: str) -> Job:
+        models = self.worlds[world].models
+        folders = [self._run_folder(world, model, seed) for model, n in models.items() for seed in range(n)]
+        usable = [f for f in folders if (f / "best.safetensors").exists() or not (f / DIVERGED).exists()]
+        runs = [word for folder in usable for word in ("--run", str(folder))]
+        out = self.folder / "results" / world
+        options = ["--store", str(self.store), "--out", str(out), "--overwrite", *["--quick"] * (self.size == "smoke")]
+        return Job(
+            name=f"{world} results",
+            program="eval",
+            arguments=(*runs, *options, *self._plugins),
+            result=out / "results.json",
+        )
+
+    @property
+    def _plugins(self) -> tuple[str, ...]:
+        return tuple(word for name in self.plugins for word in ("--plugin", name))
+
+    def _search_folder(self, world: str, model: str, rate: float) -> Path:
+        return self.folder / "search" / f"{world}-{model}-{rate:g}"
+
+    def _run_folder(self, world: str, model: str, seed: int) -> Path:
+        return self.folder / "runs" / world / f"{model}-{seed}"
+
+    def _training(self, world: str, model: str, folder: Path, seed: int, steps: int, rate: float) -> Job:
+        words = ["--store", self.store, "--task", world, "--model", model, "--preset", self.size]
+        words += ["--steps", steps, "--lr", repr(rate), "--seed", seed, "--set", "threads=1"]
+        words += ["--out", folder, "--resume", "-q"]
+        return Job(
+            name=f"{world} {model}, seed {seed}, rate {rate:g}",
+            program="train",
+            arguments=(*(str(word) for word in words), *self._plugins),
+            result=folder / "summary.json",
+            steps=steps,
+        )

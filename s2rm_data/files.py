@@ -1,0 +1,208 @@
+"""Files written whole or not at all, locks against a second writer, and reads that cannot be tricked.
+
+Everything that the package writes goes through here: a temporary name, fsync, rename. What the operating system
+refuses becomes a `DiskError` that names the path and says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError
+
+PARTIAL = ".partial"  # suffix of a file that is being written; left behind only by a kill, removed by the next writer
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space or write elsewhere with --out, then run the same command again",
+    errno.EDQUOT: "the disk quota is used up; free some space or write elsewhere with --out, then run it again",
+    errno.EFBIG: "the file is larger than this system or its limits (ulimit -f) allow",
+    errno.EROFS: "the file system is read-only; write elsewhere with --out",
+    errno.EACCES: "permission denied; write elsewhere with --out or change the permissions",
+    errno.EPERM: "operation not permitted; write elsewhere with --out or change the permissions",
+}
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses while writing into a `DiskError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, os.strerror(error.errno) if error.errno else str(error))
+        raise DiskError(f"cannot write {path}: {advice}. What was committed before is safe.") from error
+
+
+def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+    """Replace `path` by the pieces' bytes so that after a crash it holds the old bytes or the new ones.
+
+    The caller makes the new name itself durable with `sync_folder`, once for many files.
+    """
+    with _renamed(path) as partial, partial.open("wb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A temporary path to write to, which takes the place of `path` once it is complete and on the disk."""
+    with _renamed(path) as partial:
+        yield partial
+        _sync(partial)
+
+
+@contextlib.contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    partial = path.with_name(path.name + PARTIAL)
+    with disk_errors(path):
+        try:
+            yield partial
+            partial.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+
+@contextlib.contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """A new temporary folder to fill, which takes the place of `path`, a file or a folder, once it is complete.
+
+    A folder cannot be exchanged in one step: a kill between two renames leaves the new content under the temporary
+    name, never half of it under `path`.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    old = path.with_name(path.name + ".old" + PARTIAL)
+    with disk_errors(path):
+        try:
+            remove(partial)
+            partial.mkdir()
+            yield partial
+            sync_folder(partial)
+            if path.exists() or path.is_symlink():
+                remove(old)
+                path.rename(old)
+            partial.rename(path)
+            sync_folder(path.parent)
+        finally:
+            remove(partial)
+            remove(old)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder, if it is there; links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names created or renamed in a folder durable."""
+    with disk_errors(folder):
+        _sync(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, durably."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with disk_errors(folder):
+        folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def lock_folder(folder: Path) -> int:
+    """Lock a folder for one writer; returns the descriptor that holds the lock until it is closed or the process ends.
+
+    The lock is on the folder itself, so that no lock file is left behind and a killed writer frees it.
+    """
+    with disk_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with disk_errors(folder):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConflictError(
+                    f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
+                ) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextlib.contextmanager
+def opened_inside(root: Path, name: str) -> Iterator[int]:
+    """A descriptor of the regular file `name` below `root`, for reading. `root` may be a link; nothing below it may.
+
+    Raises `DamagedStoreError` for what is missing, is a link, or is anything but a regular file. Opening never blocks,
+    as it would on a FIFO.
+    """
+    *folders, last = name.split("/")
+    where = root / name
+    with contextlib.ExitStack() as stack:
+        try:
+            at = _opened(stack, root, os.O_DIRECTORY)
+            for folder in folders:
+                at = _opened(stack, folder, os.O_DIRECTORY | os.O_NOFOLLOW, at)
+            descriptor = _opened(stack, last, os.O_NOFOLLOW | os.O_NONBLOCK, at)
+            kind = os.fstat(descriptor).st_mode
+        except OSError as error:
+            raise DamagedStoreError(f"{where}: {_why_not(error, root, name)}") from None
+        if not stat.S_ISREG(kind):
+            raise DamagedStoreError(f"{where}: is {_KINDS.get(stat.S_IFMT(kind), 'a device')}, not a regular file")
+        yield descriptor
+
+
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+
+def _opened(stack: contextlib.ExitStack, path: str | Path, flags: int, at: int | None = None) -> int:
+    descriptor = os.open(path, os.O_RDONLY | flags, dir_fd=at)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _why_not(error: OSError, root: Path, name: str) -> str:
+    parts = name.split("/")
+    for depth in range(1, len(parts) + 1):
+        if root.joinpath(*parts[:depth]).is_symlink():
+            return "is a link, and links inside a store or run are not followed"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return "is missing"
+    return f"cannot be read ({error.strerror})"
+
+
+def read_inside(root: Path, name: str, most_bytes: int) -> bytes:
+    """All bytes of the regular file `name` below `root`; one of more than `most_bytes` is refused unread."""
+    with opened_inside(root, name) as descriptor:
+        size = os.fstat(descriptor).st_size
+        if size > most_bytes:
+            raise DamagedStoreError(f"{root / name}: has {size:,} bytes; at most {most_bytes:,} are allowed")
+        try:
+            data = bytearray()
+            while piece := os.read(descriptor, min(most_bytes + 1 - len(data), 1 << 20)):
+                data += piece
+                if len(data) > most_bytes:
+                    raise DamagedStoreError(f"{root / name}: grows while it is read")
+        except OSError as error:
+            raise DamagedStoreError(f"{root / name}: cannot be read ({error.strerror})") from None
+    return bytes(data)

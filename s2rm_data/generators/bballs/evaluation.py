@@ -1,0 +1,199 @@
+"""Evaluating ball models as the paper does: other numbers of balls, fewer views, roll-outs.
+
+Counts are pooled over sequences, steps, queries and the 121 pixels of a crop, at a threshold of 0.5. Pixels of a crop
+that lie outside the arena count, too (they are off). `moving` leaves out the pixels of the fixed ball, which is always
+there: without that, F1 rewards remembering a constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from s2rm_data.evaluation.curves import draw_tables
+from s2rm_data.evaluation.entrants import Entry
+from s2rm_data.evaluation.report import Page, Section
+from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSize
+from s2rm_data.evaluation.streaming import count
+from s2rm_data.evaluation.tables import Table
+from s2rm_data.evaluation.world import Context, Plan, WorldEvaluation, total
+from s2rm_data.generators.bballs.figures import (
+    draw_heat_maps,
+    draw_horizons,
+    draw_strip,
+    number_of,
+    rollout_animation,
+)
+from s2rm_data.generators.bballs.rollouts import RollOuts, roll_outs, spans
+from s2rm_data.generators.bballs.tables import (
+    SCORES,
+    BallResults,
+    dropped_view_tables,
+    one_step_tables,
+    rollout_tables,
+)
+from s2rm_data.loading import groups_of
+from s2rm_data.store import Store
+
+GIF_MILLISECONDS = 160
+_HORIZONS = {  # score of a roll-out: label of its axis, caption
+    "f1": (
+        "F1",
+        "F1 by step; bands: range over seeds. The references know nothing of motion: what the prompt's end showed is "
+        "held.",
+    ),
+    "f1_moving": ("F1, fixed ball left out", ""),
+    "area": (
+        "pixels on / true",
+        "Do balls stay balls? Pixels that are on, relative to the truth: below 1 balls fade, above 1 they smear.",
+    ),
+}
+
+
+def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
+    words = ("--balls", "1-6", "--train", f"{train}", "--val", f"{val}", "--test", f"{test}")
+    return WorldSize(steps=steps, data=(DataCommand(name="balls", words=words),))
+
+
+class BallEvaluation(WorldEvaluation):
+    # Assumption: the paper's heat maps name no fractions.
+    dropped_views = tuple(round(0.1 * n, 1) for n in range(10))
+    position_unit = "px"
+    y_down = True
+    paper_note = (
+        "The paper shows its bouncing-ball scores as figures only (bb_ood, heatmaps_bacc, heatmaps_f1); it gives no "
+        "numbers."
+    )
+    reproduction = Reproduction(
+        models={"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1},
+        sizes={"laptop": _size(4000, 200, 200, 3000), "smoke": _size(24, 8, 4, 6)},
+    )
+
+    def settings(self, context: Context) -> dict[str, Any]:
+        return {"dropped_views": list(context.config.dropped_views or self.dropped_views)}
+
+    def plan(self, context: Context) -> Plan:
+        """All groups `test_N`, by number of balls."""
+        store, name = context.store, self.world.name
+        numbered = {path: re.fullmatch(rf"{name}/test_(\d+)", path) for path in store.groups}
+        found = sorted((int(match[1]), path) for path, match in numbered.items() if match)
+        if not found:
+            groups_of(store, name, "test_3")  # says what is missing and how to make it
+        return self.checked(context.runs, {"test": [store[path] for _, path in found]})
+
+    def work(self, context: Context, plan: Plan) -> int:
+        config, tests = context.config, plan["test"]
+        fractions = len(self.settings(context)["dropped_views"])
+        dropped = fractions * total(tests, config.dropped_sequences)
+        rolled = total(tests, config.rollout_sequences)
+        return len(context.runs) * (dropped + total(tests, config.sequences) + rolled)
+
+    def evaluate(self, context: Context, plan: Plan) -> BallResults:
+        config, fractions = context.config, self.settings(context)["dropped_views"]
+        groups = {self.split(group): group for group in plan["test"]}
+        one_step, dropped, rolled = {}, {}, {}
+        for split, group in groups.items():
+            one_step[split] = self.one_step(context, [group], (0.0,), config.sequences)[0.0]
+            dropped[split] = self.one_step(context, [group], fractions, config.dropped_sequences)
+            if found := self._rolled(context, group):
+                rolled[split] = found
+        return BallResults(
+            balls={split: group.settings["config"]["balls"] for split, group in groups.items()},
+            sequences={split: count(group, config.sequences) for split, group in groups.items()},
+            dropped_sequences={split: count(group, config.dropped_sequences) for split, group in groups.items()},
+            one_step=one_step,
+            dropped_views=dropped,
+            rollouts=rolled,
+        )
+
+    def _rolled(self, context: Context, group: Any) -> RollOuts | None:
+        """Of the runs that can be; the others' share of the work is done at once."""
+        rolling = [run for run in context.runs if run.rolls_out]
+        limit = context.config.rollout_sequences
+        context.progress.advance((len(context.runs) - len(rolling)) * count(group, limit))
+        if not rolling or not spans(group["frames"].shape[1])[1]:
+            return None
+        return roll_outs(group, rolling, limit=limit, shown=1, device=context.device, progress=context.progress)
+
+    def tables(self, results: BallResults, entries: Sequence[Entry]) -> dict[str, list[Table]]:
+        name, references = self.world.name, self.learning.references
+        return {
+            "one_step": one_step_tables(results, entries, references, self._trained_on(entries), name),
+            "dropped_views": dropped_view_tables(results, entries, references, name),
+            "rollouts": rollout_tables(results, entries, name),
+        }
+
+    def _trained_on(self, entries: Sequence[Entry]) -> int | None:
+        """The number of balls, if it is the same for all runs that say so."""
+        group = f"{self.world.name}/train"
+        found = {run.facts.get(group, {}).get("balls") for entry in entries for run in entry.runs if run.facts}
+        return found.pop() if len(found) == 1 else None
+
+    def sections(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> list[Section]:
+        rolled = [self._rollout_section(results, tables["rollouts"], page)] if results.rollouts else []
+        return [self._one_step_section(tables["one_step"], page), self._view_section(results, tables, page), *rolled]
+
+    def _one_step_section(self, tables: list[Table], page: Page) -> Section:
+        section = Section(
+            title="Bouncing balls: one step ahead",
+            text="After the paper's figure bb_ood: trained on one number of balls, tested on others. The paper prints "
+            "no numbers for the balls, so none stand beside ours. The last seen canvas is all that the views have "
+            "shown so far, drawn where it was last seen; the copy of the whole previous frame is more than any model "
+            "but the oracle TTO is ever given.",
+            tables=tables,
+        )
+        figure = draw_tables(tables[:3], xlabel="balls", titles=list(SCORES.values())[:3])
+        page.add_figure(section, f"{self.world.name}_one_step", figure)
+        return section
+
+    def _view_section(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> Section:
+        section = Section(
+            title="Bouncing balls: fewer views",
+            text="After the paper's heat maps heatmaps_bacc and heatmaps_f1: the same predictions with a share of the "
+            "views left out. One colour scale for all panels of a figure.",
+            tables=tables["dropped_views"],
+            folded=True,
+        )
+        dropped = {results.balls[split]: by_fraction for split, by_fraction in results.dropped_views.items()}
+        for score in ("f1", "balanced_accuracy", "f1_moving"):
+            reference = self.learning.references["last_seen"]
+            figure = draw_heat_maps(dropped, page.entries, score, SCORES[score], reference)
+            page.add_figure(section, f"{self.world.name}_views_{score}", figure)
+        return section
+
+    def _rollout_section(self, results: BallResults, tables: list[Table], page: Page) -> Section:
+        first, name = next(iter(results.rollouts.values())), self.world.name
+        section = Section(
+            title="Bouncing balls: roll-outs",
+            text=f"After the paper's figure bb_roll: {first.prompt_steps} frames are shown through crops, then each "
+            f"model is fed its own predictions, thresholded at 0.5, for {first.horizon} steps. Pictures are stitched "
+            "from crops that touch one another and cover all but a margin of the arena (44 of 48 pixels). The oracle "
+            "TTO reads the frame it predicts and so cannot be rolled out.",
+            tables=tables,
+            folded=True,
+        )
+        by_balls = {results.balls[split]: rolled for split, rolled in results.rollouts.items()}
+        for score, (label, caption) in _HORIZONS.items():
+            figure = draw_horizons(by_balls, page.entries, score, label)
+            page.add_figure(section, f"{name}_rollout_{score}", figure, caption)
+        for split, rolled in results.rollouts.items():
+            heading = f"{number_of(results.balls[split])}, sequence 0 of {split}"
+            page.add_figure(section, f"{name}_rollout_{split}", draw_strip(rolled, page.drawn, heading))
+            animation = rollout_animation(rolled, page.drawn)
+            page.add_animation(section, split, animation, GIF_MILLISECONDS, f"{heading}, every step")
+        return section
+
+    def arena_note(self, store: Store) -> tuple[str, Callable[[Any], None] | None]:
+        path = next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)
+        if path is None:
+            return "", None
+        config = store[path].settings["config"]
+        centre, radius = config["size"] / 2, float(config["radius_px"])
+
+        def circle(axes: Any) -> None:
+            from matplotlib.patches import Circle
+
+            axes.add_patch(Circle((centre, centre), radius, fill=False, ec="white", lw=0.8, ls="--"))
+
+        return "White dashes: the fixed ball.", circle

@@ -1,0 +1,152 @@
+"""Bouncing balls for learning: the paper's sizes and budgets, crops as predictions, their scores and references."""
+
+# B sequences, T steps, Q queries, S size of the arena
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from s2rm_data.batch import Batch
+from s2rm_data.generators.bballs.crops import CROP, REACH, BallPrediction, BallTargets, crops_of_one, cut_pixels
+from s2rm_data.generators.bballs.loading import BallRequest, BallSource
+from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
+from s2rm_data.learning import Learning
+from s2rm_data.metrics import binary_cross_entropy, masked_mean
+from s2rm_data.store import Group, Store
+
+
+class BallLearning(Learning):
+    view_channels = 1
+    output_channels = 1
+    model_defaults = {
+        "image_size": (CROP, CROP),  # section 'Video Prediction from Crops'
+        "arena_size": (48.0, 48.0),  # ditto, pixels
+        "embedding_size": 16,  # table tab:bb_hparams
+        # Assumption: pixels x 0.25 and base 16 learned fastest; base 10000 makes P all but constant over the arena.
+        "position_scale": 0.25,
+    }
+    paper_fields = {  # table tab:bb_hparams
+        "s2gru": {"truncation": 0.6},
+        "s2rmc": {"truncation": 0.6},  # Assumption: as S2GRU; the paper has no S2RMC here
+        "lstm": {"hidden_size": 512},
+        "rmc": {"key_size": 128},
+    }
+    presets = {
+        "paper": {"batch_size": 32},
+        # Two CPU cores, an hour: the residual MLP instead of the convolutions, short windows, a larger rate that falls
+        # to zero. Measured processor time until F1 0.55: 170 s; with batch 32 240 s; with batch 32 and width 32 350 s.
+        "laptop": {
+            "batch_size": 16,
+            "window": 20,
+            "steps": 16_000,
+            "lr": 3e-3,
+            "fine_tuning_lr": 3e-4,
+            "schedule": "cosine",
+            "warmup_steps": 100,
+            "clip_norm": 1.0,
+            "validate_every": 500,
+            "validation_sequences": 64,
+            "validation_batch_size": 32,
+        },
+    }
+    source_fields = ("views", "queries")
+    scores = {"f1": "F1", "f1_moving": "F1 without the fixed ball"}
+    references = {
+        "always_off": "always off",
+        "centre_only": "centre ball only",
+        "last_seen": "last seen canvas",
+        "copy_previous": "copy of the whole previous frame",
+    }
+    evaluation_batch = 10
+
+    def open(self, groups: Sequence[Group], **options: Any) -> BallSource:
+        return BallSource(groups, **options)
+
+    def sequence_steps(self, group: Group) -> int:
+        return group["frames"].shape[1] - 1
+
+    def held_out(self, store: Store, train_groups: Sequence[str]) -> dict[str, list[str]]:
+        """The test set with as many balls as the training set, on which nothing was chosen."""
+        balls = store[train_groups[0]].settings["config"]["balls"]
+        world = train_groups[0].partition("/")[0]
+        name = f"test_{balls}"
+        return {name: [f"{world}/{name}"]} if f"{world}/{name}" in store else {}
+
+    def describe(self, group: Group) -> dict[str, Any]:
+        return {"balls": group.settings["config"]["balls"]}
+
+    def prediction(self, image: Tensor) -> BallPrediction:
+        return BallPrediction(image)
+
+    def loss_terms(self, prediction: BallPrediction, targets: BallTargets, mask: Tensor) -> dict[str, Tensor]:
+        """Binary cross-entropy of the crop."""
+        return {"crop": masked_mean(binary_cross_entropy(prediction.crop, targets.crop), mask)}
+
+    def no_counts(self, device: torch.device) -> BallCounts:
+        return BallCounts.zero(device)
+
+    def count(self, source: BallSource, prediction: BallPrediction, batch: Batch) -> BallCounts:
+        assert batch.targets is not None
+        predicted, true = prediction.crop.squeeze(-3) > 0, batch.targets.crop.squeeze(-3)
+        return BallCounts.of(predicted, true, crops_of_one(source.fixed_ball, batch.query_position))
+
+    def reference_counts(self, source: BallSource, request: BallRequest) -> dict[str, BallCounts]:
+        batch, frames = source.batch(request), source.whole_frames(request)
+        seen = seen_pixels(batch.view_position, batch.view_mask, source.size, REACH)
+        drawings = {
+            "always_off": torch.zeros_like(seen),
+            "centre_only": source.fixed_ball.expand(*seen.shape),
+            "last_seen": last_seen_canvas(frames[:, :-1], seen),
+            "copy_previous": frames[:, :-1].bool(),
+        }
+        assert batch.targets is not None
+        true = batch.targets.crop.squeeze(-3)
+        fixed = crops_of_one(source.fixed_ball, batch.query_position)
+        return {
+            name: BallCounts.of(cut_pixels(drawing, batch.query_position), true, fixed)
+            for name, drawing in drawings.items()
+        }
+
+    def pictures(
+        self, model: Any, source: BallSource, request: BallRequest, steps: int
+    ) -> tuple[dict[str, list[Any]], list[str]]:
+        request = request.rows(slice(0, 1))
+        batch, frames = source.batch(request), source.whole_frames(request)[0].cpu().numpy()
+        size = frames.shape[-1]
+        predicted = predicted_frames(model, batch, size).numpy()
+        seen = seen_pixels(batch.view_position, batch.view_mask, size, REACH)[0].cpu().numpy()
+        shown = range(max(len(predicted) - steps, 0), len(predicted))
+        rows = {
+            "seen at t": [np.where(seen[t], frames[t].astype(np.float64), 0.4) for t in shown],
+            "true at t + 1": [frames[t + 1] for t in shown],
+            "predicted": [predicted[t] for t in shown],
+        }
+        return rows, [f"t = {t}" for t in shown]
+
+
+def stitch_grid(size: int) -> list[int]:
+    """Centres of crops that together cover `size` pixels."""
+    count = -(-size // CROP)
+    return [round(c) for c in np.linspace(min(REACH, size - 1), max(size - 1 - REACH, 0), count)]
+
+
+@torch.no_grad()
+def predicted_frames(model: Any, batch: Batch, size: int) -> Tensor:
+    """(T, S, S) probabilities of whole frames, stitched from crops; the batch holds one sequence."""
+    centres = stitch_grid(size)
+    grid = torch.tensor([[x, y] for y in centres for x in centres], dtype=torch.float32, device=batch.views.device)
+    hidden, _ = model.unroll(model.encode_batch(batch), model.initial_state(1))
+    steps = batch.views.shape[1]
+    crops = model.decode_hidden(hidden, grid.expand(1, steps, -1, 2)).probability()[0, :, :, 0].float()
+    frames = torch.zeros(steps, size + 2 * REACH, size + 2 * REACH, device=crops.device)
+    for k, (x, y) in enumerate(grid.long().tolist()):
+        frames[:, y : y + CROP, x : x + CROP] = crops[:, k]
+    return frames[:, REACH : REACH + size, REACH : REACH + size].cpu()
+
+
+LEARNING = BallLearning()

@@ -1,0 +1,251 @@
+"""One game: a map with two armies that fight, seen as the API sees it: tags, owners, loops, battles that follow each
+other.
+
+The rules of SMAC's maps are those of the maps' own scripts: armies stand there from the start, the enemies under
+their order; when nobody of either side is left, both armies are created anew. On a map whose name ends in `_battle`
+the game ends instead when one army is dead.
+"""
+
+# U units of both sides, agents first
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.api.catalogue import (
+    OPPONENT,
+    PLAYER,
+    STANDARD_ID,
+    TYPE_OF_STANDARD,
+    custom_ids,
+)
+from s2rm_data.generators.sc2.codes import ORDERS, Order
+from s2rm_data.generators.sc2.engine.arena import Arena
+from s2rm_data.generators.sc2.formation import CENTRE
+from s2rm_data.generators.sc2.maps import SIZE, terrain
+from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
+from s2rm_data.philox import philox
+
+BATTLE_SUFFIX = "_battle"
+_DOMAIN = np.uint64(0x5343322D53455256)  # "SC2-SERV": seeds of the battles after a game's first
+LOOPS_BETWEEN_CHECKS = 500  # about 40 ms of the largest battles
+MOST_UNITS = 400  # living at once; no SMAC map has more than 66
+MOST_LOGGED = 100_000  # commands of one battle kept for its replay
+
+VICTORY, DEFEAT, TIE = 1, 2, 3  # sc2api.proto, Result
+
+
+_RINGS = [1, 64, 512]  # the nearest spots are tried first
+
+
+@cache
+def _spiral() -> NDArray[np.float64]:
+    """(n, 2) displacements, nearest first: an eighth of a unit apart up to one unit away, then a half up to nine."""
+    fine, coarse = np.arange(-8, 9) / 8, np.arange(-18, 19) / 2
+    grids = [np.stack([g.ravel() for g in np.meshgrid(axis, axis, indexing="ij")], axis=1) for axis in (fine, coarse)]
+    spots = np.unique(np.concatenate(grids), axis=0)
+    return spots[np.argsort(np.sum(spots**2, axis=1), kind="stable")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """An order that the engine knows, ready to be given when a unit has done what comes before."""
+
+    kind: int
+    target: int = 0  # tag
+    goal: tuple[float, float] | None = None  # relative to the map's centre, unrounded
+
+
+@dataclass(kw_only=True)
+class Game:
+    """`seed` is that of the first battle; `tags` counts the units of all games of a client: no tag comes twice."""
+
+    map_name: str
+    seed: int
+    tags: Iterator[int]
+    loop: int = 0
+    battle: int = 0
+    result: int = 0
+    control_enemy: bool = False
+    died: list[int] = field(default_factory=list)  # tags, since the last observation
+    queues: dict[int, deque[Command]] = field(default_factory=dict)
+    log: deque[tuple[int, int, int, int, tuple[float, float] | None]] = field(
+        default_factory=lambda: deque(maxlen=MOST_LOGGED)
+    )
+
+    def __post_init__(self) -> None:
+        self.ends = self.map_name.endswith(BATTLE_SUFFIX)
+        self.scenario = scenarios.parse(self.map_name.removesuffix(BATTLE_SUFFIX))
+        self.terrain = terrain(self.scenario.terrain)
+        self.custom = custom_ids(squad.unit_type for squad in self.scenario.agents)
+        self._begin(self.seed)
+
+    def _begin(self, seed: int) -> None:
+        self.arena = Arena(self.scenario, seed)
+        self.tag_of = [next(self.tags) for _ in range(self.arena.units)]  # by slot
+        self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
+        self.battle_seed = seed
+        self.queues.clear()
+        self.log.clear()
+        self._count()
+
+    def _count(self) -> None:
+        """See who lives; called whenever that may have changed, because every request asks for it."""
+        self.alive: list[int] = np.nonzero(self.arena.alive)[0].tolist()  # slots
+        self._living = {self.tag_of[slot] for slot in self.alive}
+
+    def battle_seeds(self, battle: int) -> int:
+        """The seed of a game's n-th battle: the game's own, then draws from it."""
+        return int(philox(np.uint64(self.seed), _DOMAIN, np.uint64(battle), np.uint64(0))[0]) if battle else self.seed
+
+    def owner(self, slot: int) -> int:
+        return PLAYER if slot < self.arena.agents else OPPONENT
+
+    def api_type(self, slot: int) -> int:
+        number = int(self.arena.unit_type[slot])
+        passive = slot < self.arena.agents and self.arena.passive[slot]
+        return self.custom[number] if passive and number in self.custom else STANDARD_ID[number]
+
+    def slot(self, tag: int) -> int | None:
+        """The slot of a living unit."""
+        return self.slot_of[tag] if tag in self._living else None
+
+    def run(self, loops: int, check: Callable[[], None] = lambda: None) -> None:
+        """Game loops. On a map that goes on, armies that are both dead are created anew in the first of them.
+
+        `check` is called now and then; what it raises ends the run after the loops done so far.
+        """
+        if not self.alive and not self.ends and loops > 0:
+            self.loop += 1
+            loops -= 1
+            self.battle += 1
+            self._begin(self.battle_seeds(self.battle))
+        before = self.alive
+        try:
+            self._run_loops(loops, check)
+        finally:
+            self._count()
+            if len(self.alive) < len(before):
+                self.died += [self.tag_of[slot] for slot in before if self.tag_of[slot] not in self._living]
+            if self.ends:
+                self.result = self._result()
+
+    def _run_loops(self, loops: int, check: Callable[[], None]) -> None:
+        while loops > 0:
+            some = 1 if self.queues else min(loops, LOOPS_BETWEEN_CHECKS)
+            self.arena.run_loops(some)
+            self.loop += some
+            loops -= some
+            if self.queues:
+                self._count()
+                self._advance_queues()
+            if self.loop % LOOPS_BETWEEN_CHECKS < some:
+                check()
+
+    def _advance_queues(self) -> None:
+        orders = self.arena.orders()
+        for tag in list(self.queues):
+            slot = self.slot(tag)
+            if slot is None or not self.queues[tag]:
+                del self.queues[tag]
+            elif orders.kind[0, slot] == Order.IDLE:
+                self.obey(slot, self.queues[tag].popleft())
+
+    def obey(self, slot: int, command: Command) -> None:
+        """Give an order now; a target that has died meanwhile is no order."""
+        target = self.slot(command.target) if command.target else None
+        if command.target and target is None:
+            return
+        self.log.append((self.loop, self.tag_of[slot], command.kind, command.target, command.goal))
+        if command.goal is not None:
+            self.arena.order_to(slot, command.kind, command.goal)
+        else:
+            self.arena.order(0, slot, command.kind, target=-1 if target is None else target)
+
+    def _result(self) -> int:
+        standing = [False, False]
+        for slot in self.alive:
+            if UNIT_TYPES[int(self.arena.unit_type[slot])].damage > 0:
+                standing[self.owner(slot) - PLAYER] = True
+        if all(standing):
+            return 0
+        return VICTORY if standing[0] else DEFEAT if standing[1] else TIE
+
+    def create(self, api_type: int, owner: int, point: tuple[float, float]) -> None:
+        """A new unit at a point; the map's own kinds only for the player."""
+        numbers = {api_id: number for number, api_id in self.custom.items()}
+        custom = owner == PLAYER and api_type in numbers
+        number = numbers[api_type] if custom else TYPE_OF_STANDARD.get(api_type)
+        if number is None:
+            known = ", ".join(str(api_id) for api_id in sorted({*TYPE_OF_STANDARD, *numbers}))
+            raise UsageError(f"no unit type {api_type} on map {self.map_name!r}; there are {known}")
+        if owner not in (PLAYER, OPPONENT):
+            raise UsageError(f"no player {owner} to own a unit; there are 1 and 2")
+        if not all(0 <= coordinate < SIZE for coordinate in point):
+            raise UsageError(f"the point {point} lies outside of the map, which reaches from 0 to {SIZE}")
+        if len(self.alive) >= MOST_UNITS:
+            raise UsageError(f"there are {MOST_UNITS} units already, and no room for more")
+        if self.arena.units > MOST_UNITS:
+            self._reslot(self.arena.forget_dead())
+        spot = self._free_spot(number, point)
+        self._reslot(self.arena.add(number, spot, agent=owner == PLAYER, passive=custom))
+
+    def _free_spot(self, number: int, point: tuple[float, float]) -> tuple[float, float]:
+        """The point itself if the unit can stand there, else the nearest spot where it can."""
+        unit, kinds = UNIT_TYPES[number], self.arena.unit_type[self.alive]
+        others = [UNIT_TYPES[int(kind)] for kind in kinds]
+        apart = np.array([contact_distance(unit, other) for other in others])
+        places = self.arena.centred[self.alive] + CENTRE
+        for spots in np.array_split(np.array(point) + _spiral(), _RINGS):
+            inside = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]
+            cells = inside.astype(np.int64)
+            standable = inside[self.terrain.passable[unit.plane][cells[:, 0], cells[:, 1]]]
+            gaps = np.sum((standable[:, None] - places[None]) ** 2, axis=-1)
+            free = standable[(gaps >= apart**2).all(axis=1)]
+            if len(free):
+                return float(free[0, 0]), float(free[0, 1])
+        raise UsageError(f"there is no room for a {unit.name} near {point}")
+
+    def kill(self, tags: list[int]) -> None:
+        """Take units out; tags of nobody are ignored, as in the game."""
+        for tag in tags:
+            slot = self.slot(tag)
+            if slot is not None:
+                self.arena.kill(0, slot)
+                self.died.append(tag)
+                self._living.discard(tag)
+        self._count()
+        if self.ends:
+            self.result = self._result()
+
+    def _reslot(self, order: list[int]) -> None:
+        self.tag_of = [self.tag_of[old] if old >= 0 else next(self.tags) for old in order]
+        self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
+        self._count()
+
+    def replay(self) -> bytes:
+        """What was ordered in this battle, as JSON: enough to play it again on the engine, nothing the game could
+        read.
+        """
+        commands = [
+            {"loop": loop, "tag": tag, "order": ORDERS[kind], "target": target or None, "goal_from_centre": goal}
+            for loop, tag, kind, target, goal in self.log
+        ]
+        content = {
+            "format": "s2rm-data battle",
+            "map": self.map_name,
+            "seed": self.battle_seed,
+            "loop": self.loop,
+            "tags": self.tag_of,
+            "commands": commands,
+        }
+        return json.dumps(content).encode()

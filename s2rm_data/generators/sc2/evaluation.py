@@ -1,0 +1,147 @@
+"""Evaluating battle models as the paper does: fewer active agents, scenarios never trained on, predicted images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from s2rm_data.errors import UsageError
+from s2rm_data.evaluation.curves import draw_tables
+from s2rm_data.evaluation.entrants import Entry
+from s2rm_data.evaluation.report import Page, Section
+from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSize
+from s2rm_data.evaluation.streaming import Piece, count
+from s2rm_data.evaluation.tables import Table
+from s2rm_data.evaluation.world import Context, Plan, WorldEvaluation, total
+from s2rm_data.generators.sc2.examples import Choice, draw_polar_example, polar_example, why_not
+from s2rm_data.generators.sc2.one_step import image_counts, reference_images, reference_scores
+from s2rm_data.generators.sc2.paper import paper_tables
+from s2rm_data.generators.sc2.scores import PolarCounts
+from s2rm_data.generators.sc2.tables import BattleResults, robustness_tables, unseen_tables
+from s2rm_data.loading import groups_of
+from s2rm_data.store import Group
+
+
+def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
+    """The paper's scenarios, at a quarter of the default's cost per image."""
+    cells = ("--radial", "8", "--angular", "24")
+    known = ("--scenario", "1c3s5z,3s5z,2s5z", "--train", f"{train}", "--val", f"{val}", *cells)
+    unseen = ("--scenario", "1s2z,5s3z", "--train", "0", "--val", "0", "--test", f"{test}", *cells)
+    return WorldSize(
+        steps=steps,
+        data=(
+            DataCommand(name="battles to train on", words=known),
+            DataCommand(name="battles never trained on", words=unseen),
+        ),
+    )
+
+
+class BattleEvaluation(WorldEvaluation):
+    dropped_views = tuple(round(1 - percent / 100, 2) for percent in range(20, 101, 10))  # tables sc2_fmf1 to sc2_loss
+    image_words = "polar images of (radial, angular)"
+    position_unit = "map units"
+    paper_note = f"StarCraft II: {paper_tables()['notes']}"
+    reproduction = Reproduction(
+        models={"s2gru": 1, "lstm": 1, "rmc": 1, "tto": 1},
+        sizes={"laptop": _size(300, 30, 40, 1500), "smoke": _size(6, 3, 2, 6)},
+    )
+
+    def settings(self, context: Context) -> dict[str, Any]:
+        return {"active_percent": list(self._fractions(context)), **context.options}
+
+    def _fractions(self, context: Context) -> dict[int, float]:
+        """Fraction of the views dropped, by percent of the agents that are active, the fewest first."""
+        fractions = context.config.dropped_views or self.dropped_views
+        return {round(100 * (1 - fraction)): fraction for fraction in sorted(fractions, reverse=True)}
+
+    def plan(self, context: Context) -> Plan:
+        """`val`: of the scenarios that all runs were trained on, if there are any; `test`; `drawn` of both."""
+        store, name = context.store, self.world.name
+        found = groups_of(store, name, "val")
+        trained = [run for run in context.runs if run.groups]
+        known = [path for path in found if all(path in run.groups for run in trained)] or found
+        tests = [path for path in store.groups if path.startswith(f"{name}/") and path.endswith("/test")]
+        plan = self.checked(context.runs, {"val": [store[p] for p in known], "test": [store[p] for p in tests]})
+        return {**plan, "drawn": _drawable([*plan["val"][:1], *plan["test"]], context)}
+
+    def work(self, context: Context, plan: Plan) -> int:
+        shares = len(self._fractions(context))
+        tested = total(plan["test"], context.config.sequences)
+        return len(context.runs) * (shares * total(plan["val"], context.config.dropped_sequences) + tested)
+
+    def evaluate(self, context: Context, plan: Plan) -> BattleResults:
+        config, fractions = context.config, self._fractions(context)
+        tests = {group.settings["config"]["scenario"]: group for group in plan["test"]}
+        episodes = {group.path: count(group, config.dropped_sequences) for group in plan["val"]}
+        episodes |= {group.path: count(group, config.sequences) for group in plan["test"]}
+        robust = self.one_step(context, plan["val"], list(fractions.values()), config.dropped_sequences)
+        return BattleResults(
+            val_groups=[group.path for group in plan["val"]],
+            test_groups={scenario: group.path for scenario, group in tests.items()},
+            episodes=episodes,
+            robustness={percent: robust[fraction] for percent, fraction in fractions.items()},
+            unseen={
+                scenario: self.one_step(context, [group], (0.0,), config.sequences)[0.0]
+                for scenario, group in tests.items()
+            },
+            examples={
+                group.path: polar_example(group, context.runs, _choice(context), device=context.device)
+                for group in plan["drawn"]
+            },
+        )
+
+    def reference_counts(self, piece: Piece, fraction: float) -> dict[str, PolarCounts]:
+        images = reference_images(piece.dropped(fraction))
+        return {name: image_counts(image, piece.batch) for name, image in images.items()}
+
+    def reference_scores(self, counts: PolarCounts) -> dict[str, float]:
+        return reference_scores(counts)
+
+    def tables(self, results: BattleResults, entries: Sequence[Entry]) -> dict[str, list[Table]]:
+        name, references = self.world.name, self.learning.references
+        return {
+            "robustness": robustness_tables(results, entries, references, name),
+            "unseen": unseen_tables(results, entries, references, name),
+        }
+
+    def sections(self, results: BattleResults, tables: Mapping[str, list[Table]], page: Page) -> list[Section]:
+        robust = tables["robustness"]
+        agents = Section(
+            title="StarCraft II: fewer active agents",
+            text="After the paper's figure sc2_robustness and tables sc2_fmf1 to sc2_loss: each agent supplies its "
+            "view with the given probability at every step, and is asked for its next image in any case. The paper's "
+            "numbers (dashed) come from other episodes, of the real game, at a resolution that it does not state: "
+            "compare orders, not values. TTO is asked where the views it is given stand: it sees its targets.",
+            tables=robust,
+        )
+        titles = [table.title.partition(" by ")[0] for table in robust]
+        figure = draw_tables(robust, xlabel="active agents", titles=titles, columns=3)
+        page.add_figure(agents, f"{self.world.name}_robustness", figure)
+        scenarios = Section(
+            title="StarCraft II: test scenarios",
+            text="After the paper's table sc2_1s2z. UT-F1 is the mean over the classes that occur; the paper does not "
+            "say whether it counts the class ‘nothing there’, so it is given with and without. LL of a reference is at "
+            "the best confidence it could have.",
+            tables=tables["unseen"],
+        )
+        images = Section(
+            title="StarCraft II: predicted images",
+            text="One agent's image one step ahead, all agents active. Other episodes, agents and steps: --episode, "
+            "--agent, --step.",
+        )
+        for path, example in results.examples.items():
+            name = f"{self.world.name}_example_{path.split('/')[1]}"
+            page.add_figure(images, name, draw_polar_example(example, page.drawn))
+        return [agents, *([scenarios] if tables["unseen"] else []), images]
+
+
+def _choice(context: Context) -> Choice:
+    return Choice(**context.options)
+
+
+def _drawable(candidates: Sequence[Group], context: Context) -> list[Group]:
+    """Of the groups whose images are drawn those that have what was chosen; an error if none has."""
+    missing = [why_not(group, _choice(context), context.device) for group in candidates]
+    if all(missing):
+        raise UsageError("; ".join(dict.fromkeys(missing)))
+    return [group for group, reason in zip(candidates, missing, strict=True) if not reason]

@@ -1,0 +1,66 @@
+"""Looking at battles: the map from above beside one agent's polar images, and statistics of the episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from s2rm_data.generators.sc2 import draw
+from s2rm_data.generators.sc2.source import terrain_height
+from s2rm_data.generators.sc2.stats import battle_stats, draw_battles
+from s2rm_data.inspection.stats import GroupStats
+from s2rm_data.inspection.world import Inspection, Preview, file_name, spread
+from s2rm_data.options import Option, integer
+from s2rm_data.painting import stacked
+from s2rm_data.progress import Progress
+from s2rm_data.store import Group
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+
+class BattleInspection(Inspection):
+    milliseconds = 200
+    preview_options = (
+        Option(name="agent", parse=integer, help="Whose polar images to draw.", shown="who lives longest"),
+    )
+
+    def pictures(self, group: Group, number: int) -> Iterator[Image]:
+        """Agent 0's, at half the size of a preview."""
+        from PIL import Image
+
+        scenario = group.settings["config"]["scenario"]
+        for image in self._drawn(group, number, agent=0, title=f"{scenario}, episode {number}"):
+            yield image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
+
+    def preview(self, group: Group, number: int, rows: int, progress: Progress, *, agent: int | None = None) -> Preview:  # type: ignore[override]
+        """The contact sheet shows steps of the episode."""
+        attributes, episode = group.attributes, group[number]
+        if agent is None:
+            agent = int(episode["agent_alive"].sum(axis=0).argmax())
+        policy = attributes["policies"][int(episode["policy"])]
+        outcome = attributes["outcomes"][int(episode["outcome"])]
+        scenario, length = group.settings["config"]["scenario"], int(episode["length"])
+        title = f"{scenario}, episode {number}, policy {policy}, outcome: {outcome}"
+        progress.start(length, 0)
+        images = []
+        for image in self._drawn(group, number, agent=agent, title=title):
+            images.append(image)
+            progress.advance(1)
+        sheet = stacked([images[step] for step in spread(length, rows)])
+        return Preview(f"{file_name(group, number)}-agent{agent}", images, sheet)
+
+    def _drawn(self, group: Group, number: int, *, agent: int, title: str) -> Iterator[Image]:
+        from PIL import Image
+
+        terrain = terrain_height(group.settings["config"]["scenario"])
+        radius = group.attributes["radius"]
+        for picture in draw.frames(group[number], agent=agent, radius=radius, terrain=terrain, title=title):
+            yield Image.fromarray(picture)
+
+    def statistics(self, group: Group, progress: Progress) -> GroupStats:
+        return battle_stats(group, progress)
+
+    def draw_statistics(self, entries: Sequence[GroupStats]) -> Figure:
+        return draw_battles(entries)

@@ -1,0 +1,145 @@
+"""StarCraft II for learning: the paper's sizes and budgets, polar images as predictions, scores and references."""
+
+# B episodes, T steps, Q queries (agents), I x J polar cells
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from s2rm_data.batch import Batch
+from s2rm_data.generators.sc2.images import (
+    HECS,
+    POLAR_CHANNELS,
+    UNIT_CHANNELS,
+    UNIT_CLASSES,
+    PolarPrediction,
+    PolarTargets,
+)
+from s2rm_data.generators.sc2.loading import BattleRequest, BattleSource
+from s2rm_data.generators.sc2.scores import PolarCounts
+from s2rm_data.learning import Learning
+from s2rm_data.metrics import binary_cross_entropy, cross_entropy, masked_mean, squared_error
+from s2rm_data.store import Group
+
+# Fewer than one cell in a hundred of a polar image is occupied; starting near that saves some hundred steps.
+_SMALL = {"output_bias": -5.0}
+
+
+class BattleLearning(Learning):
+    view_channels = POLAR_CHANNELS
+    output_channels = 1 + UNIT_CLASSES + HECS
+    wraps = True
+    model_defaults = {
+        # Assumption: the paper does not give its image size; 16 x 48 is what the data have by default.
+        "image_size": (16, 48),
+        "arena_size": (32.0, 32.0),  # all SMAC maps are 32 x 32
+        "embedding_size": 8,  # table tab:sc2_hparams
+        # Assumption: with two bands per coordinate, 1.0 gives turns of 25 and 100 map units, local yet one-to-one.
+        "position_scale": 1.0,
+    }
+    paper_fields = {  # table tab:sc2_hparams
+        "s2gru": {"truncation": 0.5},
+        "s2rmc": {"truncation": 0.5},
+        "lstm": {"hidden_size": 2048},
+        "rmc": {"key_size": 16},
+    }
+    presets = {
+        "paper": {"batch_size": 8, "validation_batch_size": 8},
+        "laptop": {
+            "batch_size": 8,
+            "window": 16,
+            "steps": 4000,
+            "lr": 1e-3,
+            "fine_tuning_lr": 2e-4,
+            "schedule": "cosine",
+            "warmup_steps": 100,
+            "clip_norm": 1.0,
+            "validate_every": 200,
+            "validation_sequences": 16,
+            "validation_batch_size": 4,
+        },
+    }
+    preset_model_fields = {"laptop": _SMALL, "smoke": _SMALL}
+    scores = {"fm_f1": "friendly-marker F1", "ut_f1_units": "unit-type F1"}
+    references = {"copy_previous": "copy of the last observation", "always_off": "nothing there"}
+    evaluation_batch = 4
+
+    def open(self, groups: Sequence[Group], **options: Any) -> BattleSource:
+        return BattleSource(groups, **options)
+
+    def sequence_steps(self, group: Group) -> int:
+        return group["action"].shape[1] - 1
+
+    def prediction(self, image: Tensor) -> PolarPrediction:
+        friendly, unit_type, hecs = image.split([1, UNIT_CLASSES, HECS], -3)
+        return PolarPrediction(friendly.squeeze(-3), unit_type, hecs)
+
+    def loss_terms(self, prediction: PolarPrediction, targets: PolarTargets, mask: Tensor) -> dict[str, Tensor]:
+        """Section 'Multi-Agent World Modeling', Training: binary cross-entropy of the friendly markers, cross-entropy
+        of the unit types, mean squared error of HECS.
+        """
+        return {
+            "friendly": masked_mean(binary_cross_entropy(prediction.friendly, targets.friendly), mask),
+            "unit_type": masked_mean(cross_entropy(prediction.unit_type, targets.unit_type), mask),
+            "hecs": masked_mean(squared_error(prediction.hecs, targets.hecs), mask),
+        }
+
+    def output_bias(self, low: float) -> Tensor:
+        """Friendly markers start rare, and so does anything but the class `nothing`."""
+        bias = torch.zeros(self.output_channels)
+        bias[0], bias[1] = low, -low
+        return bias
+
+    def no_counts(self, device: torch.device) -> PolarCounts:
+        return PolarCounts.zero(device)
+
+    def count(self, source: BattleSource, prediction: PolarPrediction, batch: Batch) -> PolarCounts:
+        assert batch.targets is not None
+        return PolarCounts.of(prediction, batch.targets, batch.query_mask)
+
+    def reference_counts(self, source: BattleSource, request: BattleRequest) -> dict[str, PolarCounts]:
+        """A copy of the same agent's image now, and nothing at all."""
+        batch = source.batch(request)
+        copied = batch.views * batch.view_mask[..., None, None, None]
+        images = {"copy_previous": copied, "always_off": torch.zeros_like(copied)}
+        return {name: self.count(source, _as_logits(views), batch) for name, views in images.items()}
+
+    def reference_scores(self, counts: PolarCounts) -> dict[str, float]:
+        """Without the likelihood: a copy is sure of itself, so that of the slightest change it would be zero."""
+        return {name: score for name, score in counts.scores().items() if name != "ll"}
+
+    @torch.no_grad()
+    def pictures(
+        self, model: Any, source: BattleSource, request: BattleRequest, steps: int
+    ) -> tuple[dict[str, list[Any]], list[str]]:
+        """One agent that lives long: unit types, friendly markers and health, radius downwards, angle to the right."""
+        batch = source.batch(request.rows(slice(0, 1)))
+        prediction = model(batch)
+        assert batch.targets is not None
+        agent = int(batch.query_mask[0].sum(0).argmax())
+        shown = torch.nonzero(batch.query_mask[0, :, agent]).flatten().tolist()[-steps:]
+        friendly, unit_type, hecs = (part[0, :, agent].float().cpu() for part in batch.targets)
+        guess = [part[0, :, agent].float().cpu() for part in prediction]
+        rows = {
+            "true friendly": [friendly[t] for t in shown],
+            "predicted": [guess[0][t].sigmoid() for t in shown],
+            "true unit type": [unit_type[t] / UNIT_CHANNELS for t in shown],
+            "predicted type": [guess[1][t].argmax(0) / UNIT_CHANNELS for t in shown],
+            "true health": [hecs[t, 0] for t in shown],
+            "predicted health": [guess[2][t, 0] for t in shown],
+        }
+        return rows, [f"t + 1 = {t + 1}" for t in shown]
+
+
+def _as_logits(views: Tensor) -> PolarPrediction:
+    """Views (B, T, Q, 24, I, J) as a prediction that is sure of itself; its likelihood means nothing."""
+    friendly, types, hecs = views[..., 0, :, :], views[..., 1:10, :, :], views[..., 10:14, :, :]
+    nothing = 1 - types.sum(-3, keepdim=True)
+    return PolarPrediction(20 * friendly - 10, 20 * torch.cat([nothing, types], -3), hecs)
+
+
+LEARNING = BattleLearning()

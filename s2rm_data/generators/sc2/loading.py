@@ -1,0 +1,213 @@
+"""StarCraft II battles as batches: agents' polar images as views, the same agents' next images as targets.
+
+The compact unit states are held in memory and the images of a window are rendered from them when it is asked for: that
+gives the stored images, value for value, measures faster than reading and decompressing those, and windows cost only
+the steps they have. Groups with different numbers of agents are padded to the largest; the padding is masked.
+"""
+
+# B episodes, T steps (T + 1 records), N agents, U units, I x J polar cells, F records per episode
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from s2rm_data.batch import Batch
+from s2rm_data.config import from_json
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.images import UNIT_CHANNELS, PolarTargets, assemble, polar_views
+from s2rm_data.generators.sc2.maps import SIZE as MAP_SIZE
+from s2rm_data.generators.sc2.polar import render
+from s2rm_data.generators.sc2.source import terrain_height
+from s2rm_data.loading.requests import Request, check_fraction, window_steps
+from s2rm_data.store import Group
+
+STATES = (
+    "unit_position", "unit_health", "unit_energy", "unit_cooldown", "unit_shield",
+    "action", "agent_position", "agent_alive",
+)  # fmt: skip
+HEIGHT_SCALE = float(np.float32(1 / 255))  # attribute `scale` of the stored array `height`: SMAC's height 0..1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BattleRequest(Request):
+    episode: Any  # (B,) number in the source
+    start: Any  # (B,) first record of the window
+    keep: Any  # (B, T + 1, N) bool, False where an agent is dropped: it gives no view, but still queries
+
+    @property
+    def view_keep(self) -> Any:
+        return self.keep
+
+
+class Records(NamedTuple):
+    """A window as it is rendered and moved; T + 1 records."""
+
+    categories: Any  # (B, T + 1, N, I, J, 3) uint8: friendly, unit type, action
+    hecs: Any  # (B, T + 1, N, I, J, 4) float32
+    height: Any  # (B, T + 1, N, I, J) uint8
+    position: Any  # (B, T + 1, N, 2) float32
+    alive: Any  # (B, T + 1, N) bool
+    keep: Any  # (B, T + 1, N) bool
+
+
+class BattleGroup:
+    """One scenario's episodes: states in memory, images on demand."""
+
+    def __init__(self, group: Group, limit: int | None) -> None:
+        self.path = group.path
+        self.config = from_json(Sc2Config, group.settings["config"])
+        self.terrain = terrain_height(self.config.scenario)
+        which = slice(0, limit)
+        self.states = {name: group[name][which] for name in STATES}
+        self.unit_type = group["unit_type"][which]
+        self.length = group["length"][which].astype(np.int64)
+        self.records, self.agents = self.states["action"].shape[1:]
+        if self.unit_type.max() > UNIT_CHANNELS:
+            raise UsageError(
+                f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_CHANNELS}"
+            )
+
+    def window(self, episode: NDArray[np.int64], start: NDArray[np.int64], steps: int) -> dict[str, NDArray[Any]]:
+        at = start[:, None] + np.arange(steps + 1)
+        states = {name: values[episode[:, None], at] for name, values in self.states.items()}
+        length = np.clip(self.length[episode] - start, 0, steps + 1)
+        states |= {"unit_type": self.unit_type[episode], "length": length}
+        return states | render(states, grid=self.config.grid, terrain=self.terrain)
+
+
+class BattleSource:
+    """The episodes of one or several scenarios; `steps` is T, None takes whole episodes."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        *,
+        steps: int | None = None,
+        next_views: bool = False,
+        device: torch.device | str = "cpu",
+        limit: int | None = None,
+    ) -> None:
+        self.groups = [group.path for group in groups]
+        self.members = [BattleGroup(group, limit) for group in groups]
+        grids = {member.path: member.config.grid for member in self.members}
+        if len(set(grids.values())) != 1:
+            raise UsageError(f"groups with unlike images cannot be loaded together: {grids}")
+        self.grid = next(iter(grids.values()))
+        self.steps = window_steps(steps, min(m.records for m in self.members), ", ".join(self.groups))
+        self.agents = max(m.agents for m in self.members)
+        self.next_views, self.device = next_views, torch.device(device)
+        self._first = np.cumsum([0, *(len(m.length) for m in self.members)])  # of each member's episodes in the source
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def _located(self, episode: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(B,) member, (B,) number in it."""
+        member = np.searchsorted(self._first, episode, side="right") - 1
+        return member, episode - self._first[member]
+
+    def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
+        """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are."""
+        member, number = self._located(sequence)
+        lengths = [self.members[m].length[n] for m, n in zip(member, number, strict=True)]
+        latest = np.maximum(np.array(lengths) - 1 - self.steps, 0)
+        return self._request(sequence, random.integers(0, latest + 1))
+
+    def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
+        """Windows that begin with the episode; nothing about them is random."""
+        return self._request(sequence, np.zeros(len(sequence), np.int64))
+
+    def _request(self, sequence: NDArray[np.int64], start: NDArray[np.int64]) -> BattleRequest:
+        keep = np.ones((len(sequence), self.steps + 1, self.agents), np.bool_)
+        return BattleRequest(episode=sequence, start=start, keep=keep)
+
+    def drop(self, random: np.random.Generator, request: BattleRequest, fraction: float) -> BattleRequest:
+        """Each agent is left out with this probability, at each step anew, independently of all others.
+
+        Assumption: the paper gives 'the probability that an agent will not supply information', not for how long.
+        """
+        check_fraction(fraction)
+        return request.replaced(keep=request.keep & (random.random(request.keep.shape) >= fraction))
+
+    def prepare(self, request: BattleRequest) -> Records | Batch:
+        """What can be done ahead of time in another thread: on a CPU everything, else pinned tensors."""
+        tensors = [torch.from_numpy(values) for values in self._records(request)]
+        if self.device.type == "cpu":
+            return self._batch(Records(*tensors))
+        return Records(*(t.pin_memory() if self.device.type == "cuda" else t for t in tensors))
+
+    def finish(self, prepared: Records | Batch) -> Batch:
+        """The batch, on the source's device; on a GPU nothing here waits for it."""
+        if isinstance(prepared, Batch):
+            return prepared
+        return self._batch(Records(*(t.to(self.device, non_blocking=True) for t in prepared)))
+
+    def batch(self, request: BattleRequest) -> Batch:
+        return self.finish(self.prepare(request))
+
+    def _records(self, request: BattleRequest) -> Records:
+        batch, shape = len(request.episode), (self.steps + 1, self.agents)
+        image = (batch, *shape, self.grid.radial, self.grid.angular)
+        out = Records(
+            np.zeros((*image, 3), np.uint8),
+            np.zeros((*image, 4), np.float32),
+            np.zeros(image, np.uint8),
+            np.zeros((batch, *shape, 2), np.float32),
+            np.zeros((batch, *shape), np.bool_),
+            request.keep,
+        )
+        member, number = self._located(request.episode)
+        for m in np.unique(member):
+            rows = np.flatnonzero(member == m)
+            window = self.members[m].window(number[rows], request.start[rows], self.steps)
+            found = (window[name] for name in ("categories", "hecs", "height", "agent_position", "agent_alive"))
+            for padded, values in zip(out, found, strict=False):
+                padded[rows, :, : self.members[m].agents] = values
+        return out
+
+    def _batch(self, records: Records) -> Batch:
+        friendly, unit_type, _ = records.categories.unbind(-1)
+        hecs = records.hecs.movedim(-1, -3)
+        views = self._views(records)
+        mask, position = records.alive & records.keep, records.position
+        following: dict[str, Tensor] = {}
+        if self.next_views:
+            following = {
+                "next_views": views[:, 1:],
+                "next_view_position": position[:, 1:],
+                "next_view_mask": mask[:, 1:],
+            }
+        return Batch(
+            views=views[:, : self.steps],
+            view_position=position[:, :-1],
+            view_mask=mask[:, :-1],
+            query_position=position[:, 1:],
+            query_mask=records.alive[:, 1:],
+            targets=PolarTargets(friendly[:, 1:], unit_type[:, 1:], hecs[:, 1:]),
+            **following,
+        )
+
+    def _views(self, records: Records) -> Tensor:
+        """(B, T or T + 1, N, 24, I, J)."""
+        seen = slice(0, self.steps + int(self.next_views))
+        categories, hecs, height = records.categories[:, seen], records.hecs[:, seen], records.height[:, seen]
+        if self.device.type == "cpu":
+            return assemble(categories, hecs, height, HEIGHT_SCALE)
+        friendly, unit_type, action = categories.unbind(-1)
+        return polar_views(friendly, unit_type, hecs.movedim(-1, -3), height * HEIGHT_SCALE, action)
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return self.grid.radial, self.grid.angular
+
+    @property
+    def arena_size(self) -> tuple[float, float]:
+        return float(MAP_SIZE), float(MAP_SIZE)

@@ -1,0 +1,109 @@
+"""Results of battle models, and their tables, after the paper's sc2_fmf1 to sc2_loss and sc2_1s2z."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from s2rm_data.evaluation.entrants import Entry
+from s2rm_data.evaluation.tables import Comparison, Table, compare
+from s2rm_data.generators.sc2 import paper
+from s2rm_data.generators.sc2.examples import PolarExample
+
+# The paper's names; its table does not say whether UT-F1 counts the class `nothing there`: both are given.
+SCORES = {
+    "ut_f1": "UT-F1",
+    "ut_f1_units": "UT-F1, units only",
+    "fm_f1": "FM-F1",
+    "nmse": "NMSE",
+    "ll": "LL",
+}
+_MAIN = "fm_f1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BattleResults:
+    """`robustness` by percent of active agents, over all `val_groups`; `unseen` by test scenario, all agents active;
+    `episodes` by group, and `test_groups` by scenario; `examples` by group.
+    """
+
+    val_groups: Sequence[str]
+    test_groups: Mapping[str, str]
+    episodes: Mapping[str, int]
+    robustness: Mapping[int, Comparison]
+    unseen: Mapping[str, Comparison]
+    examples: Mapping[str, PolarExample]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "val_groups": list(self.val_groups),
+            "episodes": dict(self.episodes),
+            "robustness": {str(percent): found.to_json() for percent, found in self.robustness.items()},
+            "unseen": {scenario: found.to_json() for scenario, found in self.unseen.items()},
+        }
+
+
+def robustness_tables(
+    results: BattleResults, entries: Sequence[Entry], references: Mapping[str, str], world: str
+) -> list[Table]:
+    """A score by the share of active agents, one table per score."""
+    scenarios = ", ".join(path.split("/")[1] for path in results.val_groups)
+    episodes = sum(results.episodes[path] for path in results.val_groups)
+    everyone = all(_trained(entries, path) == (True,) for path in results.val_groups)
+    which = "the training scenarios" if everyone else "scenarios that not every model was trained on"
+    return [
+        Table(
+            name=f"{world}_robustness_{score}",
+            title=f"{title} by share of active agents",
+            caption=f"Validation episodes of {which} ({scenarios}), {episodes} in all, pooled.",
+            corner="active agents",
+            columns=tuple(f"{percent}%" for percent in results.robustness),
+            rows=compare(
+                entries,
+                {f"{p}%": found.column(score, paper.robustness(score, p)) for p, found in results.robustness.items()},
+                references,
+                paper.models(),
+            ),
+            digits=4,
+            world=world,
+            short=("one_step", "robustness") if score == _MAIN else (),
+        )
+        for score, title in SCORES.items()
+    ]
+
+
+def unseen_tables(
+    results: BattleResults, entries: Sequence[Entry], references: Mapping[str, str], world: str
+) -> list[Table]:
+    """Test scenarios, which no model should have been trained on, one table each."""
+    return [
+        Table(
+            name=f"{world}_unseen_{scenario}",
+            title=_scenario_title(scenario, entries, f"{world}/{scenario}/train"),
+            caption=f"{results.episodes[results.test_groups[scenario]]} test episodes, all agents active.",
+            corner="metric",
+            columns=tuple(SCORES.values()),
+            rows=compare(
+                entries,
+                {t: found.column(s, paper.unseen_scenario(scenario, s)) for s, t in SCORES.items()},
+                references,
+                paper.models(),
+            ),
+            digits=4,
+            world=world,
+        )
+        for scenario, found in results.unseen.items()
+    ]
+
+
+def _trained(entries: Sequence[Entry], path: str) -> tuple[bool, ...]:
+    """Whether the runs were trained on a group: (True,), (False,), or both."""
+    return tuple(sorted({path in run.groups for entry in entries for run in entry.runs}))
+
+
+def _scenario_title(scenario: str, entries: Sequence[Entry], path: str) -> str:
+    trained = _trained(entries, path)
+    if True not in trained:
+        return f"Unseen scenario {scenario}"
+    return f"Scenario {scenario}, which {'some' if False in trained else 'the'} models were trained on"

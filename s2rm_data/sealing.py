@@ -1,0 +1,115 @@
+"""The documents of a run folder, as training writes them and evaluation reads them: marked, sealed, and not trusted.
+
+    run.json       the mark: this folder is a run's, and `config_sha256` is the digest of its config.json
+    config.json    {"config": {"model": ..., "task": ..., "seed": ..., ...}, "store": {"path": ..., "groups": ...}, ...}
+
+Runs of earlier versions have no mark; they are known by what their config.json says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.files import read_inside
+from s2rm_data.seeding import MAX_SEED
+
+MARK, CONFIG, PROTOCOL, STATE = "run.json", "config.json", "protocol.json", "state.safetensors"
+FORMAT = "s2rm-data run 1"
+STATE_FORMAT = "s2rm-data training state 1"
+MOST_BYTES = 16 << 20  # of a document
+
+
+def mark_bytes(config: bytes | None) -> bytes:
+    """The mark of a folder whose config.json will have these bytes; None where it has none yet."""
+    digest = None if config is None else hashlib.sha256(config).hexdigest()
+    return json.dumps({"format": FORMAT, "config_sha256": digest}, indent=2).encode() + b"\n"
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """A JSON document of a run folder; damaged if it cannot be read as one."""
+    data = read_inside(folder, name, MOST_BYTES)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"{folder / name} is damaged: {error}") from None
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The document of a run, whose seal is right and which says what evaluation and training need."""
+    path = folder / CONFIG
+    if not path.exists() and not path.is_symlink():
+        raise UsageError(f"{path} is missing; {folder} is not a run folder of s2rm-train")
+    document = read_json(folder, CONFIG)
+    problem = problem_of(document)
+    sealed = _sealed_digest(folder)
+    if sealed and sealed != hashlib.sha256(read_inside(folder, CONFIG, MOST_BYTES)).hexdigest():
+        raise DamagedStoreError(
+            f"{path} is not as it was when the run was started; undo the change, or start another run elsewhere"
+        )
+    if problem:
+        raise UsageError(f"{path} is not the config of a run of s2rm-train: {problem}")
+    return dict(document)
+
+
+def _sealed_digest(folder: Path) -> str | None:
+    if not (folder / MARK).exists():
+        return None
+    mark = read_json(folder, MARK)
+    if not isinstance(mark, dict) or mark.get("format") != FORMAT:
+        raise DamagedStoreError(f"{folder / MARK} is damaged, or not the mark of a run of s2rm-train")
+    digest = mark.get("config_sha256")
+    return digest if isinstance(digest, str) else None
+
+
+def problem_of(document: Any) -> str:
+    """What is wrong with the document of a run; empty if nothing is."""
+    config = document.get("config") if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        return "it has no table `config`"
+    for name in ("model", "task"):
+        if not isinstance(config.get(name), str):
+            return f"it names no {name}"
+    seed = config.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed <= MAX_SEED:
+        return f"its seed is not a whole number from 0 to {MAX_SEED}"
+    store = document.get("store", {})
+    if not isinstance(store, dict) or not isinstance(store.get("path", ""), str):
+        return "its store is not a table with a path"
+    groups = store.get("groups", {})
+    if not isinstance(groups, dict) or not all(isinstance(entry, dict) for entry in groups.values()):
+        return "the groups of its store are not tables"
+    return ""
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run's: by its mark or, for runs of earlier versions, by what is in it."""
+    return _has_mark(folder) or _has_old_run(folder)
+
+
+def _has_mark(folder: Path) -> bool:
+    try:
+        return FORMAT.encode() in read_inside(folder, MARK, MOST_BYTES)
+    except DamagedStoreError:
+        return False
+
+
+def _has_old_run(folder: Path) -> bool:
+    for name, fits in ((CONFIG, lambda d: not problem_of(d) and "store" in d), (PROTOCOL, _is_protocol)):
+        try:
+            if fits(read_json(folder, name)):
+                return True
+        except DamagedStoreError:
+            continue
+    try:
+        with (folder / STATE).open("rb") as file:
+            return STATE_FORMAT.encode() in file.read(MOST_BYTES)
+    except OSError:
+        return False
+
+
+def _is_protocol(document: Any) -> bool:
+    return isinstance(document, dict) and type(document.get("runs")) is int

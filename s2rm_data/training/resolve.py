@@ -1,0 +1,160 @@
+"""From what a user names to a whole run: the preset's fields, then the machine's, then the user's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from s2rm_data.errors import UsageError
+from s2rm_data.loading import tasks_of
+from s2rm_data.loading.groups import unfinished_groups
+from s2rm_data.models.device import choose_device
+from s2rm_data.registry import WORLDS
+from s2rm_data.store import Store
+from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.data import choose_task, shortest_steps
+from s2rm_data.training.machine import cores
+from s2rm_data.training.presets import preset_fields, preset_model_fields
+from s2rm_data.training.processes import Processes
+from s2rm_data.training.protocol import RunOptions, first_folder, saved_run, saved_runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """What a user named; None where nothing was."""
+
+    task: str | None = None
+    model: str | None = None
+    preset: str | None = None
+    device: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict)  # of the run or of its model
+
+    @property
+    def given(self) -> frozenset[str]:
+        names = [name for name in ("task", "model", "preset", "device") if getattr(self, name) is not None]
+        return frozenset([*names, *self.fields])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRun:
+    """All that a session needs to train."""
+
+    config: TrainConfig
+    store: Store
+    options: RunOptions
+
+
+def resolve_run(
+    store: str | os.PathLike[str] | Store | None,
+    overrides: Overrides,
+    *,
+    out: Path | None = None,
+    runs: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Callable[[str], None],
+) -> ResolvedRun:
+    """The run that is meant: a new one, or with `resume` the one in `out`, whose store need not be named again."""
+    if resume and overwrite:
+        raise UsageError("--resume and --overwrite exclude each other; give one of them")
+    if resume and out is not None and first_folder(out).holds_run:
+        saved, document = saved_run(first_folder(out))
+        config, runs = resumed_config(saved, overrides), runs or saved_runs(out)
+        opened = _opened(store or document["store"]["path"])
+    else:
+        if store is None:
+            if resume and out is None:
+                raise UsageError("--resume continues the run in --out; name its folder, as in --out runs/NAME")
+            missing = f"there is no run at {out} to resume; " if resume else ""
+            maker = f"s2rm-data {WORLDS.names()[0]} makes it"
+            raise UsageError(f"{missing}no store given; name one, as in --store data.zarr ({maker})")
+        opened = _opened(store)
+        config, runs = resolve(opened, overrides, say), runs or 1
+    options = RunOptions(
+        out=out or default_folder(config, runs),
+        runs=runs,
+        resume=resume,
+        overwrite=overwrite,
+        given=overrides.given,
+    )
+    return ResolvedRun(config=config, store=opened, options=options)
+
+
+def _opened(store: str | os.PathLike[str] | Store) -> Store:
+    return store if isinstance(store, Store) else Store(store)
+
+
+def default_folder(config: TrainConfig, runs: int) -> Path:
+    seeds = f"{runs}-runs" if runs > 1 else f"seed{config.seed}"
+    return Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}"
+
+
+def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> TrainConfig:
+    """The config of a new run. What was chosen for the user is said."""
+    task = choose_task(store, overrides.task)
+    if overrides.task is None:
+        say(f"task {task}, the {'first' if len(tasks_of(store)) > 1 else 'only'} one in {store.path} (--task chooses)")
+    for path in (*unfinished_groups(store, task, "train"), *unfinished_groups(store, task, "val")):
+        say(f"{path} is unfinished and left out; run the command that makes it again to finish it")
+    device = choose_device(overrides.device, Processes().local_rank)
+    preset = overrides.preset or ("paper" if device.type == "cuda" else "laptop")
+    if overrides.preset is None:
+        say(f"preset {preset}, because there is {'a' if device.type == 'cuda' else 'no'} GPU (--preset chooses)")
+    model = overrides.model or "s2gru"
+    fields = {**preset_fields(preset, task), **machine_fields(device)}
+    if "epochs" in overrides.fields and "steps" in overrides.fields:
+        raise UsageError("both --epochs and --steps were given; a budget is one of the two")
+    if "epochs" in overrides.fields:
+        fields["steps"] = None
+    steps = shortest_steps(store, task)
+    if "window" not in overrides.fields and fields.get("window", 0) > steps:
+        say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
+        fields["window"] = None
+    if "lr" in overrides.fields and fields.get("fine_tuning_lr") and _is_rate(overrides.fields["lr"]):
+        fields["fine_tuning_lr"] *= overrides.fields["lr"] / fields["lr"]  # as much smaller as in the preset
+    config = TrainConfig(
+        task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
+    )
+    return config.with_fields(overrides.fields)
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+
+
+def machine_fields(device: torch.device) -> dict[str, Any]:
+    if device.type == "cuda":
+        bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)  # from Ampere on
+        precision = "mixed" if bfloat16 else "float32"
+        return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": True}
+    return {"device": "cpu", "threads": max(cores() // Processes().local_count, 1)}
+
+
+def resumed_config(saved: TrainConfig, overrides: Overrides) -> TrainConfig:
+    """The config of a run that is resumed: as it was, with what the user names now (and what the machine has)."""
+    device = choose_device(overrides.device, Processes().local_rank)
+    named = {
+        name: getattr(overrides, name) for name in ("task", "model", "preset") if getattr(overrides, name) is not None
+    }
+    if named.get("model", saved.model) != saved.model or named.get("task", saved.task) != saved.task:
+        config = TrainConfig(**{**_fields_without_model(saved), **named})  # to be refused by name, not by a field
+    else:
+        config = dataclasses.replace(saved.with_fields(overrides.fields), **named)
+    return _on(config, device, overrides.fields)
+
+
+def _fields_without_model(saved: TrainConfig) -> dict[str, Any]:
+    return {name: getattr(saved, name) for name in TrainConfig.__dataclass_fields__ if name != "model_fields"}
+
+
+def _on(config: TrainConfig, device: torch.device, named: dict[str, Any]) -> TrainConfig:
+    if torch.device(config.device).type == device.type:
+        return dataclasses.replace(config, device=str(device))
+    fields = machine_fields(device)
+    return dataclasses.replace(config, **{**fields, **{k: v for k, v in named.items() if k in fields}})

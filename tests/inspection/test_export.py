@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+from s2rm_data.errors import ConflictError, DiskError, MissingComponentError, UsageError
+from s2rm_data.inspection import export as module
+from s2rm_data.inspection.export import export, work_of
+from s2rm_data.progress import Progress
+from s2rm_data.store import Store
+
+GROUPS = ["bballs/train", "sc2/2s3z/val"]
+
+
+class Counted(Progress):
+    total = 0
+
+    def advance(self, amount: int) -> None:
+        self.total += amount
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BLOCK_NBYTES", 100_000)  # a few sequences of the small store
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("path", GROUPS)
+def test_numpy_reads_what_the_store_holds(store: Store, tmp_path: Path, path: str) -> None:
+    progress = Counted()
+    made = export(store[path], "npz", tmp_path, progress=progress)
+    assert made == tmp_path / (path.replace("/", "-") + ".npz")
+    assert progress.total == work_of(store[path], "npz")
+    with np.load(made) as archive:
+        assert set(archive) == {*store[path], "attributes"}
+        for name, array in store[path].arrays.items():
+            np.testing.assert_array_equal(archive[name], array[:])
+            assert archive[name].dtype == array.dtype
+        assert json.loads(str(archive["attributes"]))["settings"] == store[path].settings
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("path", GROUPS)
+def test_hdf5_holds_the_arrays_with_their_dimensions(store: Store, tmp_path: Path, path: str) -> None:
+    with h5py.File(export(store[path], "hdf5", tmp_path, count=5)) as file:
+        assert json.loads(file.attrs["attributes"])["settings"] == store[path].settings
+        for name, array in store[path].arrays.items():
+            np.testing.assert_array_equal(file[name][:], array[:5])
+            assert tuple(d.label for d in file[name].dims) == array.dims
+            assert "packed_bits" not in file[name].attrs
+            assert file[name].attrs["description"] == array.layout.attributes["description"]
+
+
+@pytest.mark.parametrize("form", ["npz", "hdf5"])
+def test_equal_data_give_equal_files(store: Store, tmp_path: Path, form: str) -> None:
+    first, second = (export(store["bballs/val"], form, tmp_path / name).read_bytes() for name in "ab")
+    assert first == second
+
+
+def test_gifs_show_every_frame_of_the_sequences_asked_for(store: Store, tmp_path: Path) -> None:
+    folder = export(store["bballs/val"], "gif", tmp_path, count=2)
+    assert [path.name for path in sorted(folder.iterdir())] == ["00000.gif", "00001.gif"]
+    with Image.open(folder / "00001.gif") as gif:
+        assert gif.n_frames == store["bballs/val"]["frames"].shape[1]
+        gif.seek(7)
+        shown = np.asarray(gif.convert("L"))[::4, ::4] > 128
+    np.testing.assert_array_equal(shown, store["bballs/val"]["frames"][1][7] == 1)
+
+
+def test_what_is_there_is_replaced_only_when_asked(store: Store, tmp_path: Path) -> None:
+    made = export(store["bballs/val"], "npz", tmp_path)
+    made.write_text("precious")
+    with pytest.raises(ConflictError, match=r"bballs-val\.npz is there already.*--overwrite"):
+        export(store["bballs/val"], "npz", tmp_path)
+    assert made.read_text() == "precious"
+    export(store["bballs/val"], "npz", tmp_path, overwrite=True)
+    assert np.load(made)["seed"].shape == (6,)
+
+
+def test_a_failed_export_leaves_nothing_behind(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Counted, "advance", full)
+    with pytest.raises(DiskError, match="the disk is full"):
+        export(store["bballs/val"], "npz", tmp_path, progress=Counted())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [1_000, 3_000])
+@pytest.mark.parametrize("form", ["npz", "hdf5", "gif"])
+def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path: Path, form: str, limit: int) -> None:
+    code = (
+        "import sys; from pathlib import Path; from s2rm_data.store import Store; import resource\n"
+        "from s2rm_data.errors import DiskError; from s2rm_data.inspection.export import export\n"
+        "group = Store(sys.argv[1])['bballs/train']\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        f"try: export(group, {form!r}, Path(sys.argv[2]))\n"
+        "except DiskError as error: print(error); sys.exit(6)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(store.path), str(tmp_path)], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 6, (done.returncode, done.stderr)
+    assert "cannot write" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_formats_and_counts_are_refused(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'npz'"):
+        export(store["bballs/val"], "npy", tmp_path)
+    with pytest.raises(UsageError, match="1 or more"):
+        export(store["bballs/val"], "npz", tmp_path, count=0)
+
+
+def test_without_h5py_the_message_says_how_to_install_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingComponentError, match=r"pip install 's2rm-data\[export\]'"):
+        export(store["bballs/val"], "hdf5", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inspection_needs_no_torch() -> None:
+    code = (
+        "import sys, s2rm_data.inspection.export; from s2rm_data.registry import WORLDS;"
+        "assert all(WORLDS.load(name).inspection() for name in WORLDS.names()); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,180 @@
+"""Attacks on running commands: kills, signals, full disks, rivals."""
+
+from __future__ import annotations
+
+import functools
+import random
+import resource
+import shutil
+import signal
+import time
+from pathlib import Path
+
+from s2rm_data.store import verify
+from torture.cases import DOCUMENTED, Finding, Workspace, command, ended, same_tree, started
+
+BALLS = [
+    "bballs",
+    "--balls",
+    "2",
+    "--train",
+    "300",
+    "--val",
+    "20",
+    "--test",
+    "0",
+    "--frames",
+    "20",
+    "--shard-size",
+    "20",
+    "-q",
+]
+BATTLES = [
+    "sc2",
+    "--scenario",
+    "3m",
+    "--train",
+    "12",
+    "--val",
+    "0",
+    "--steps",
+    "20",
+    "--shard-size",
+    "4",
+    "--backend",
+    "engine",
+    "-q",
+]
+
+
+def _job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path, float]:
+    """A command that writes: program, words, what it writes, and about how many seconds it takes."""
+    kind = rng.choice(["balls", "balls", "battles", "repair", "export", "preview", "stats", "train", "eval"])
+    if kind in ("balls", "battles"):
+        words = [*(BALLS if kind == "balls" else BATTLES), "-j", str(rng.randint(1, 3))]
+        return "data", [*words, "-o", str(folder / "out")], folder / "out", 2.0
+    if kind == "train":
+        return "train", [*workspace.training(folder / "out"), "--resume"], folder / "out", 8.0
+    if kind == "eval":
+        words = ["--run", str(workspace.run), "--store", str(workspace.store), "--quick", "-q", "--overwrite"]
+        return "eval", [*words, "--out", str(folder / "out")], folder / "out", 10.0
+    if kind == "repair":
+        store = folder / "out"
+        if not store.exists():
+            shutil.copytree(workspace.store, store)
+            (store / "bballs/train/frames").rename(store / "gone")
+            shutil.rmtree(store / "gone")
+        return "data", ["repair", str(store), "bballs/train", "-q"], store, 2.0
+    if kind == "preview":
+        return "data", ["preview", str(workspace.store), "bballs/train", "-o", str(folder / "out")], folder / "out", 3.0
+    if kind == "stats":
+        return "data", ["stats", str(workspace.store), "bballs/train", "-o", str(folder / "out")], folder / "out", 3.0
+    form = rng.choice(["npz", "hdf5", "gif"])
+    words = ["export", str(workspace.store), "bballs/train", "-f", form, "-q", "--overwrite", "-o", str(folder / "out")]
+    return "data", words, folder / "out", 2.0
+
+
+def _reference(workspace: Workspace, program: str, words: list[str], out: Path) -> Path:
+    """What the command leaves when nobody disturbs it; made once for each command."""
+    if "repair" in words:
+        return workspace.store
+    name = "-".join(w.strip("-/") for w in words if not w.startswith("/") and w not in ("1", "2", "3", "-j"))[:100]
+    target = workspace.folder / f"reference-{name.replace('/', '_').replace('=', '_')}"
+    if not target.exists():
+        again = [str(target) if word == str(out) else word for word in words]
+        status, _, err = command(program, *again)
+        if status:
+            raise Finding(f"undisturbed, {words} fails with {status}: {err}")
+    return target
+
+
+def _finish(workspace: Workspace, program: str, words: list[str], out: Path) -> None:
+    """The same command again succeeds and leaves what it would have left undisturbed."""
+    status, _, err = command(program, *words)
+    if status:
+        raise Finding(f"cannot be finished after it was disturbed: {status} {err[-1000:]}")
+    reference = _reference(workspace, program, words, out)
+    if program == "train":
+        for name in ("log.jsonl", "summary.json", "best.safetensors", "state.safetensors"):
+            if (out / name).read_bytes() != (reference / name).read_bytes():
+                raise Finding(f"{name} of a run that was disturbed differs")
+    elif program == "data":
+        same_tree(out, reference, f"after a disturbance, {words[0]}")
+
+
+def _wait(rng: random.Random, process: object, seconds: float) -> None:
+    """Until a random moment of the command's life, often an early one."""
+    time.sleep(rng.random() * seconds if rng.random() < 0.8 else rng.random() * 0.3)
+
+
+def kill(rng: random.Random, workspace: Workspace) -> None:
+    """A command that writes is killed, once or several times, and finished: nothing is lost."""
+    with workspace.fresh() as folder:
+        program, words, out, seconds = _job(rng, workspace, folder)
+        _reference(workspace, program, words, out)
+        for _ in range(rng.randint(1, 3)):
+            process = started(program, *words)
+            _wait(rng, process, seconds)
+            process.kill()
+            ended(process, DOCUMENTED | {-signal.SIGKILL})
+        _finish(workspace, program, words, out)
+
+
+def signals(rng: random.Random, workspace: Workspace) -> None:
+    """A command gets one signal or a burst of them at a random moment, also while it starts."""
+    with workspace.fresh() as folder:
+        program, words, out, seconds = _job(rng, workspace, folder)
+        process = started(program, *words)
+        _wait_for_handlers(process.pid)
+        _wait(rng, process, seconds)
+        for _ in range(rng.choice([1, 1, 2, 3, 8])):
+            process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
+            time.sleep(rng.choice([0, 0.001, 0.02]))
+        status, _, err = ended(process, {0, 130})
+        if status == 130 and "interrupted" not in err:
+            raise Finding(f"interrupted without a word: {process.args}")
+        if program != "eval" and rng.random() < 0.3:
+            _finish(workspace, program, words, out)
+
+
+def _wait_for_handlers(pid: int) -> None:
+    for _ in range(5000):
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            return
+        caught = next((line.split()[1] for line in lines if line.startswith("SigCgt")), "0")
+        if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.001)
+
+
+def full_disk(rng: random.Random, workspace: Workspace) -> None:
+    """The system refuses files above a random size: an error with its status, and nothing is lost."""
+    with workspace.fresh() as folder:
+        program, words, out, _ = _job(rng, workspace, folder)
+        limit = rng.choice([0, 1, 500, 3_000, 9_000, 20_000, 60_000, 200_000])
+        refuse = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
+        status, _, err = command(program, *words, allowed={0, 6}, preexec_fn=refuse)
+        if status and "cannot write" not in err and "File too large" not in err:
+            raise Finding(f"the disk refused, and the message is {err}")
+        if program != "eval":
+            _finish(workspace, program, words, out)
+
+
+def rivals(rng: random.Random, workspace: Workspace) -> None:
+    """Several writers want the same store, while somebody reads it: one writes at a time, and no reader is lied to."""
+    with workspace.fresh() as folder:
+        out = folder / "out"
+        words = [*BALLS, "-o", str(out)]
+        writers = [started("data", *words) for _ in range(rng.randint(2, 3))]
+        while any(writer.poll() is None for writer in writers):
+            if (out / "zarr.json").exists():
+                wrong = [p for p in verify(out).problems if "unfinished" not in p and "not in the manifest" not in p]
+                if wrong:
+                    raise Finding(f"a reader beside writers sees {wrong[0]}")
+            time.sleep(0.05)
+        statuses = [ended(writer, {0, 5})[0] for writer in writers]
+        if 0 not in statuses:
+            raise Finding(f"of several writers none succeeded: {statuses}")
+        _finish(workspace, "data", words, out)

@@ -1,0 +1,118 @@
+"""The runner: cases of all attacks in turn, for some minutes, from a seed; it continues where it stopped.
+
+python tests/torture/run.py --minutes 60                 # all attacks
+python tests/torture/run.py --attack kill --case 17      # one case again
+python tests/torture/run.py --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from torture.cases import Finding, Workspace, generator
+from torture.clients import clients
+from torture.inputs import assignments, command_line
+from torture.processes import full_disk, kill, rivals, signals
+from torture.stores import damage, damage_run, hostile
+
+# Attack -> function, and how many cases of it make one round.
+ATTACKS: dict[str, tuple[Callable[..., None], int]] = {
+    "damage": (damage, 30),
+    "hostile": (hostile, 20),
+    "damage_run": (damage_run, 10),
+    "command_line": (command_line, 25),
+    "assignments": (assignments, 25),
+    "kill": (kill, 2),
+    "signals": (signals, 3),
+    "full_disk": (full_disk, 1),
+    "rivals": (rivals, 1),
+    "clients": (clients, 1),
+}
+
+
+def run_case(attack: str, seed: int, number: int, workspace: Workspace) -> str:
+    """What was found; empty if nothing was."""
+    try:
+        ATTACKS[attack][0](generator(seed, attack, number), workspace)
+    except Finding as finding:
+        return str(finding)
+    except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
+        return traceback.format_exc()
+    return ""
+
+
+class Session:
+    """Counts and findings, kept in a file after every case."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.path = path
+        self.state = {"seed": seed, "cases": {}, "findings": []}
+        if path.exists():
+            saved = json.loads(path.read_text())
+            self.state = saved if saved["seed"] == seed else self.state
+
+    def next_number(self, attack: str) -> int:
+        return int(self.state["cases"].get(attack, 0))  # type: ignore[union-attr]
+
+    def record(self, attack: str, number: int, found: str) -> None:
+        self.state["cases"][attack] = number + 1  # type: ignore[index]
+        if found:
+            self.state["findings"].append({"attack": attack, "case": number, "found": found})  # type: ignore[union-attr]
+        self.path.write_text(json.dumps(self.state, indent=1))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--attack", action="append", choices=list(ATTACKS), help="only this one; may be repeated")
+    parser.add_argument("--case", type=int, help="only this number of the attack")
+    parser.add_argument("--work", type=Path, default=Path("torture"), help="folder for the workspace and the counts")
+    parser.add_argument("--list", action="store_true", help="list the attacks")
+    given = parser.parse_args()
+    if given.list:
+        for name, (attack, _) in ATTACKS.items():
+            print(f"{name:<14}{attack.__doc__ or ''}")
+        return 0
+    workspace = Workspace(given.work.absolute() / "workspace")
+    chosen = given.attack or list(ATTACKS)
+    if given.case is not None:
+        return max(_one(name, given.seed, given.case, workspace) for name in chosen)
+    return _many(chosen, given, workspace)
+
+
+def _one(attack: str, seed: int, number: int, workspace: Workspace) -> int:
+    found = run_case(attack, seed, number, workspace)
+    if found:
+        print(f"python tests/torture/run.py --seed {seed} --attack {attack} --case {number}\n  {found}", flush=True)
+    return int(bool(found))
+
+
+def _many(chosen: list[str], given: argparse.Namespace, workspace: Workspace) -> int:
+    session = Session(given.work.absolute() / "torture.json", given.seed)
+    until = time.monotonic() + 60 * given.minutes
+    while time.monotonic() < until:
+        for attack in chosen:
+            for _ in range(ATTACKS[attack][1]):
+                if time.monotonic() >= until:
+                    break
+                number = session.next_number(attack)
+                found = run_case(attack, given.seed, number, workspace)
+                session.record(attack, number, found)
+                if found:
+                    command = f"python tests/torture/run.py --seed {given.seed} --attack {attack} --case {number}"
+                    print(f"{command}\n  {found}", flush=True)
+    print(json.dumps(session.state["cases"]), f"findings: {len(session.state['findings'])}")
+    return int(bool(session.state["findings"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
