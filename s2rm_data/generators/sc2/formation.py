@@ -25,6 +25,7 @@ from s2rm_data.generators.sc2.units import SMAC_RANK, UNIT_TYPES, contact_distan
 _REACH = 9.0  # farthest spot from the spawn point
 _PUSH_MARGIN = 1.0 / 1024.0  # a pushed spot lies this far beyond contact
 _SLACK = 1e-9
+_GRAIN = 4096.0  # the game's coordinates have twelve binary digits after the point; float32 holds them exactly
 CENTRE = SIZE / 2
 
 Spot = tuple[float, float]
@@ -85,7 +86,7 @@ def _armies(scenario: Scenario, side: str, *, west_to_east: bool) -> tuple[tuple
             ways = [
                 (chance * share, (*placed, (squad.unit_type, *spot)))
                 for chance, placed in ways
-                for share, spot in _with_extra(squad, extra, _next_spots(squad.unit_type, placed, spots, inner))
+                for share, spot in _with_extra(squad, extra, placed, _next_spots(squad.unit_type, placed, spots, inner))
             ]
             if not ways:
                 raise UsageError(
@@ -97,11 +98,14 @@ def _armies(scenario: Scenario, side: str, *, west_to_east: bool) -> tuple[tuple
 
 
 def _with_extra(
-    squad: Squad, extra: tuple[tuple[Spot, float], ...], spots: list[tuple[float, Spot]]
+    squad: Squad, extra: tuple[tuple[Spot, float], ...], placed: Placed, spots: list[tuple[float, Spot]]
 ) -> list[tuple[float, Spot]]:
-    rest = 1.0 - sum(share for _, share in extra)
+    """The measured spots that are free, and the rule's own."""
     x, y = squad.spawn
-    measured = [(share, (x + dx - CENTRE, y + dy - CENTRE)) for (dx, dy), share in extra]
+    measured = [(share, (_on_grain(x + dx - CENTRE), _on_grain(y + dy - CENTRE))) for (dx, dy), share in extra]
+    apart, taken = _others(squad.unit_type, placed)
+    measured = [entry for entry in measured if (_gaps(np.array([entry[1]]), taken) >= apart - _SLACK).all()]
+    rest = 1.0 - sum(share for share, _ in measured)
     return measured + [(rest * share, spot) for share, spot in spots if rest > 0.0]
 
 
@@ -112,8 +116,7 @@ def _next_spots(
 
     Both orders, newest and oldest unit first, are equally likely, as far as recordings tell (2s3z: 36 to 28).
     """
-    apart = np.array([contact_distance(UNIT_TYPES[unit_type], UNIT_TYPES[other]) for other, _, _ in placed])
-    taken = np.array([unit[1:] for unit in placed]).reshape(-1, 2)
+    apart, taken = _others(unit_type, placed)
     free: NDArray[np.bool_] = np.all(_gaps(spots, taken) >= apart - _SLACK, axis=1)
     chosen: dict[Spot, float] = {}
     for share, newest_first in ((0.5, True), (0.5, False)):
@@ -122,6 +125,12 @@ def _next_spots(
             return []
         chosen[spot] = chosen.get(spot, 0.0) + share
     return [(share, spot) for spot, share in chosen.items()]
+
+
+def _others(unit_type: int, placed: Placed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(n,) how near a unit may come to those who stand there, and (n, 2) where these stand."""
+    apart = np.array([contact_distance(UNIT_TYPES[unit_type], UNIT_TYPES[other]) for other, _, _ in placed])
+    return apart, np.array([unit[1:] for unit in placed]).reshape(-1, 2)
 
 
 def _first_spot(
@@ -159,7 +168,11 @@ def _pushed(spot: Spot, taken: NDArray[np.float64], apart: NDArray[np.float64], 
         if 0.0 < distance < apart[index]:
             scale = (apart[index] + _PUSH_MARGIN) / distance
             x, y = float(taken[index, 0] + dx * scale), float(taken[index, 1] + dy * scale)
-    return x, y
+    return (_on_grain(x), _on_grain(y)) if (x, y) != spot else spot
+
+
+def _on_grain(coordinate: float) -> float:
+    return round(coordinate * _GRAIN) / _GRAIN
 
 
 @cache

@@ -1,8 +1,8 @@
 """The unit table: ten unit types with the stats that SMAC's maps show in the running game.
 
 Numbers are Blizzard's game-data export (Liberty.SC2Mod 4.10.0.75689): seconds are *Normal* seconds of 16 game loops,
-distances map units. Where the export has a multiplayer override, recordings show that it applies, but for the
-hydralisk's health (docs/fidelity.md). `Assumption:` marks what the export leaves open.
+distances map units. Where the export has a multiplayer override, it applies, as recordings of stalkers, colossi and
+medivacs show (docs/fidelity.md). `Assumption:` marks what the export leaves open.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ COLOSSUS = UnitType(
 HYDRALISK = UnitType(
     name="hydralisk",
     letters="h",
-    health=80,
+    health=90,
     armour=0,
     speed_per_second=2.25,
     radius=0.625,

@@ -41,8 +41,17 @@ class Arena(Engine):
         return np.stack([self.floats[0, at.X], self.floats[0, at.Y]], axis=-1)
 
     def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
-        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it."""
+        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it.
+
+        Who is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living.
+        """
+        if kind == Order.ATTACK_MOVE and self.ints[0, at.ORDER, slot] != kind:
+            self.ints[0, at.SCAN_WAIT, slot] = self._look_phase(int(self.alive[:slot].sum()))[0]
         order_unit(self.floats, self.ints, self._table, 0, slot, kind, -1, *goal)
+
+    def own_goals(self, slots: list[int], goal: tuple[float, float]) -> list[tuple[float, float]]:
+        """Where each unit of a group goes that is sent to one point (relative to the map's centre) by one order."""
+        return [(float(x), float(y)) for x, y in self._own_goals(slots, np.array([goal]))[0]]
 
     @property
     def passive(self) -> NDArray[np.bool_]:

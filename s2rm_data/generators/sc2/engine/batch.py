@@ -86,14 +86,18 @@ class Engine:
         self._near = np.empty(3 * self.units, dtype=np.int64)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
-        if position is None and head_start:
+        if position is None:
             self._scatter_looks()
+        if position is None and head_start:
             self.run_loops(HEAD_START_LOOPS)
 
     def _scatter_looks(self) -> None:
         """Give every unit its own phase of looking for targets; units that were placed by hand look at once."""
-        phases = np.stack([self._draw(2 + slot) for slot in range(self.units)], axis=1)
-        self.ints[:, at.SCAN_WAIT] = np.floor(phases * LOOK_LOOPS).astype(np.int64) + 1
+        self.ints[:, at.SCAN_WAIT] = np.stack([self._look_phase(slot) for slot in range(self.units)], axis=1)
+
+    def _look_phase(self, number: int) -> NDArray[np.int64]:
+        """(B,) loops until the unit of that number, counted over both sides, looks for the first time."""
+        return np.floor(self._draw(2 + number) * LOOK_LOOPS).astype(np.int64) + 1
 
     def _checked(self, position: ArrayLike) -> NDArray[np.float64]:
         centred = np.asarray(position, dtype=np.float64) - CENTRE
@@ -150,16 +154,19 @@ class Engine:
         return near + (far - near) * self._draw(1)[:, None]
 
     def _send(self, army: slice, goal: NDArray[np.float64]) -> None:
-        """Goals of an army under one order: units keep their places around the army's centre, so that all walk parallel
-        ways; who would end in a wall goes to the point itself.
+        own = self._own_goals(army, goal)
+        self.floats[:, at.GOAL_X, army], self.floats[:, at.GOAL_Y, army] = own[..., 0], own[..., 1]
+
+    def _own_goals(self, army: slice | list[int], goal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(B, n, 2) goals of an army under one order: units keep their places around the army's centre, so that all
+        walk parallel ways; who would end in a wall goes to the point itself.
         """
         place = np.stack([self.floats[:, at.X, army], self.floats[:, at.Y, army]], axis=-1)  # (B, n, 2)
         own = goal[:, None] + place - place.mean(axis=1, keepdims=True)
         cells = np.clip(np.floor(own + CENTRE).astype(np.int64), 0, SIZE - 1)
         planes = self._table[self.unit_type[army], at.PLANE].astype(np.int64)
         inside = (np.abs(own) < CENTRE).all(axis=-1) & self._land[planes, cells[..., 0], cells[..., 1]]
-        own = np.where(inside[..., None], own, goal[:, None])
-        self.floats[:, at.GOAL_X, army], self.floats[:, at.GOAL_Y, army] = own[..., 0], own[..., 1]
+        return np.where(inside[..., None], own, goal[:, None])
 
     def step(self, actions: ArrayLike) -> None:
         """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, senseless ones are

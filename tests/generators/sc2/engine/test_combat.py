@@ -117,8 +117,9 @@ def test_a_killed_baneling_blows_up_as_well() -> None:
 def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> None:
     # target at 6 west; one neighbour 1.2 across, one 1.9 across (1.25 + 0.15 + 0.375 = 1.775), one 1.2 behind
     engine = duel("4m_vs_1c", (10.0, 16.0), (10.0, 17.2), (10.0, 14.1), (8.8, 16.0), (16.0, 16.0))
+    engine.order(0, 4, Order.ATTACK, target=0)  # left to itself it draws one of those in reach
     engine.run_loops(3)
-    assert engine.snapshot().health[0, :4].tolist().count(15.0) == 2
+    assert engine.snapshot().health[0, :4].tolist() == [15.0, 15.0, 45.0, 45.0]
 
 
 def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come() -> None:

@@ -90,7 +90,8 @@ class Game:
         self._begin(self.seed)
 
     def _begin(self, seed: int) -> None:
-        self.arena = Arena(self.scenario, seed)
+        # No head start: a game's first battle has none, and in later ones SMAC waits a loop longer than armies need.
+        self.arena = Arena(self.scenario, seed, head_start=False)
         self.tag_of = [next(self.tags) for _ in range(self.arena.units)]  # by slot
         self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
         self.battle_seed = seed

@@ -21,7 +21,7 @@ def result(number: int) -> str:
 @pytest.mark.parametrize("name", scenarios.names())
 def test_units_are_those_of_the_embedded_engine(name: str) -> None:
     """Positions, health, shields and energy in float32, agents first; also after the enemies have come and fought."""
-    engine, talker = Engine(scenarios.parse(name), [7]), Talker().play(name, seed=7)
+    engine, talker = Engine(scenarios.parse(name), [7], head_start=False), Talker().play(name, seed=7)
     for loops in (0, 1, 39):
         if loops:
             engine.run_loops(loops)
