@@ -10,7 +10,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.formation import formation, formations
 from s2rm_data.generators.sc2.scenarios import SMAC, parse
-from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
 
 # SMAC's map registry: agents, enemies, limit
 REGISTRY = {
@@ -108,6 +108,16 @@ def test_agents_stand_in_smacs_order_of_type_then_x_then_y() -> None:
         names = [UNIT_TYPES[int(number)].name for number in start.unit_type[:n]]
         keys = [(kind, *point) for kind, point in zip(names, start.position[:n].tolist(), strict=True)]
         assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("name", [*SMAC, *scenarios.PAPER_EXTRA])
+def test_nobody_starts_inside_another(name: str) -> None:
+    for _, start in formations(parse(name)):
+        kinds = [UNIT_TYPES[int(number)] for number in start.unit_type]
+        apart = np.array([[contact_distance(unit, other) for other in kinds] for unit in kinds])
+        gaps = np.sqrt(((start.position[:, None] - start.position[None]) ** 2).sum(axis=-1))
+        np.fill_diagonal(gaps, np.inf)
+        assert (gaps >= apart - 1e-9).all()
 
 
 def offsets(name: str, *, mirrored: bool = False) -> tuple[set[tuple[float, ...]], set[tuple[float, ...]]]:

@@ -100,7 +100,7 @@ class Arena(Engine):
         self.floats, self.ints, self.unit_type = floats, ints, unit_type
         self.counters[0, at.QUEUED] = len(queue)
         self.agents, self.units = agents, len(old)
-        self._near = np.empty(3 * self.units, dtype=self._near.dtype)
+        self._near = at.scratch(self.units)
 
     @staticmethod
     def _drop_references(floats: NDArray[np.float64], ints: NDArray[np.int64], now: NDArray[np.int64]) -> None:

@@ -83,7 +83,7 @@ class Engine:
         self.counters = np.zeros((battles, at.COUNTERS), dtype=np.int64)
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
-        self._near = np.empty(3 * self.units, dtype=np.int64)
+        self._near = at.scratch(self.units)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
         if position is None:

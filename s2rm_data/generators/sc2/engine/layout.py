@@ -86,6 +86,23 @@ from s2rm_data.generators.sc2.units import (
     COUNTERS,
 ) = range(5)
 
+# scratch space of one loop, in slots: SCRATCH_BLOCKS blocks of U, then two numbers
+(
+    NEAR,  # slots near the unit whose turn it is
+    NEAR_TOO,  # slots near whom it shoves, or that stand ahead of it
+    WAITING,  # slots that wait for somebody ahead
+    AHEAD,  # whom each slot waits for
+    SEEN,  # how many had walked when each slot last tried to
+    WALKED,  # slots that have walked in this loop, in this order
+    SCRATCH_BLOCKS,
+) = range(7)
+WALKED_COUNT, SHOVED, SCRATCH_NUMBERS = range(3)  # how many have walked; whether anybody was shoved aside
+
+
+def scratch(units: int) -> NDArray[np.int64]:
+    return np.zeros(SCRATCH_BLOCKS * units + SCRATCH_NUMBERS, dtype=np.int64)
+
+
 # float columns of a unit type
 (
     HEALTH_MAX,

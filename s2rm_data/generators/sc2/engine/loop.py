@@ -19,7 +19,7 @@ from s2rm_data.generators.sc2.engine.combat import (
     release,
 )
 from s2rm_data.generators.sc2.engine.compiled import inner
-from s2rm_data.generators.sc2.engine.motion import advance
+from s2rm_data.generators.sc2.engine.motion import advance, waits_on
 
 # Inferred: units on the move, and without a target, look for one at intervals, each at a phase of its own (recorded
 # stalkers stop 0 to 6 loops after they could have, marines 0 to 4).
@@ -181,9 +181,20 @@ def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: i
 
 
 @inner
+def _finish(ints, u, loop, near):  # type: ignore[no-untyped-def]
+    """Note that u has taken its turn, and whether it walked."""
+    ints[at.DONE_LOOP, u] = loop
+    if ints[at.MOVED_LOOP, u] == loop:
+        units = ints.shape[1]
+        count = at.SCRATCH_BLOCKS * units + at.WALKED_COUNT
+        near[at.WALKED * units + near[count]] = u
+        near[count] += 1
+
+
+@inner
 def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near):  # type: ignore[no-untyped-def]
     """Let those walk who waited for somebody ahead: again while somebody gets on, in the end without waiting."""
-    first = 2 * ints.shape[1]
+    first = at.WAITING * ints.shape[1]
     waits = True
     while waiting > 0:
         left = 0
@@ -191,8 +202,9 @@ def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words,
             u = near[first + k]
             if floats[at.HEALTH, u] <= 0.0:
                 continue
-            if advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):
-                ints[at.DONE_LOOP, u] = loop
+            stays = waits and waits_on(floats, ints, stats, u, loop, near)
+            if not stays and advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):
+                _finish(ints, u, loop, near)
             else:
                 near[first + left] = u
                 left += 1
@@ -202,8 +214,9 @@ def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words,
 
 @inner
 def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  # type: ignore[no-untyped-def]
-    """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch, (3 U,)."""
-    loop = counters[at.LOOPS]
+    """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch (layout.py)."""
+    loop, units = counters[at.LOOPS], ints.shape[1]
+    near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT] = near[at.SCRATCH_BLOCKS * units + at.SHOVED] = 0
     _tick_clocks(floats, ints, stats)
     kept = 0
     for k in range(counters[at.QUEUED]):
@@ -224,10 +237,10 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
             walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words, near)
             floats[at.WALK_X, u], floats[at.WALK_Y, u] = goal_x, goal_y
         if walks and not advance(floats, ints, stats, agents, land, ways, u, loop, True, words, near):
-            near[2 * ints.shape[1] + waiting] = u
+            near[at.WAITING * units + waiting] = u
             waiting += 1
         else:
-            ints[at.DONE_LOOP, u] = loop
+            _finish(ints, u, loop, near)
     _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near)
     counters[at.QUEUED] = kept
     counters[at.LOOPS] += 1

@@ -121,6 +121,7 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
     if _blocker(floats, ints, stats, v, new_x, new_y, near, start, others) >= 0:
         return False
     floats[at.X, v], floats[at.Y, v] = new_x, new_y
+    near[at.SCRATCH_BLOCKS * ints.shape[1] + at.SHOVED] = 1
     return True
 
 
@@ -250,7 +251,7 @@ def _pace(floats, ints, stats, u, loop):  # type: ignore[no-untyped-def]
 
 @inner
 def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):  # type: ignore[no-untyped-def]
-    """One loop of walking toward the point (WALK_X, WALK_Y); `near` is scratch space for 2 U slots.
+    """One loop of walking toward the point (WALK_X, WALK_Y); `near` is scratch space (layout.py).
 
     Returns False if the unit waits for somebody ahead who has not finished this loop; never unless it `waits`.
     """
@@ -268,7 +269,10 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
     stop = _neighbours(floats, ints, stats, u, step, near, 0)
     v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
+        units = ints.shape[1]
         ints[at.WAIT_LOOP, u] = loop
+        near[at.AHEAD * units + u] = v
+        near[at.SEEN * units + u] = near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT]
         return False
     idle_friend = v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0
     if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
@@ -283,4 +287,25 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
     if walker_ahead and _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
         return True
     _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
+    return True
+
+
+@inner
+def waits_on(floats, ints, stats, u, loop, near):  # type: ignore[no-untyped-def]
+    """Whether u, which waits, would find what it found at its last try: who is ahead has not finished this loop, and
+    nobody has walked up to it since.
+    """
+    units = ints.shape[1]
+    v = near[at.AHEAD * units + u]
+    last = at.SCRATCH_BLOCKS * units
+    if ints[at.DONE_LOOP, v] == loop or floats[at.HEALTH, v] <= 0.0 or near[last + at.SHOVED] != 0:
+        return False
+    x, y, kind, step = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u], floats[at.PACE, u] + _SLACK
+    for k in range(near[at.SEEN * units + u], near[last + at.WALKED_COUNT]):
+        w = near[at.WALKED * units + k]
+        dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
+        reach = stats[kind, at.APART + ints[at.KIND, w]] + step
+        if dx * dx + dy * dy < reach * reach:
+            return False
+    near[at.SEEN * units + u] = near[last + at.WALKED_COUNT]
     return True

@@ -117,6 +117,20 @@ def test_general_ability_ids_mean_the_same() -> None:
     assert not any(unit.orders for unit in talker.units(1))
 
 
+def test_a_group_on_attack_move_keeps_its_form() -> None:
+    """Each unit has a goal of its own, as far from the others' as the units are; one alone goes to the point itself."""
+    talker = Talker().play("3m")
+    talker.order(talker.units(1), ATTACK, at=(20.0, 16.0))
+    units = talker.units(1)
+    places = np.array([(unit.pos.x, unit.pos.y) for unit in units])
+    goals = np.array([(u.orders[0].target_world_space_pos.x, u.orders[0].target_world_space_pos.y) for u in units])
+    assert goals.mean(axis=0) == pytest.approx((20.0, 16.0))
+    assert goals - goals[0] == pytest.approx(places - places[0], abs=1e-5)
+    talker.order(units[:1], ATTACK, at=(20.0, 16.0))
+    alone = talker.units(1)[0].orders[0].target_world_space_pos
+    assert (alone.x, alone.y) == (20.0, 16.0)
+
+
 def test_queued_orders_are_followed_one_after_the_other() -> None:
     talker = Talker().play("3m")
     talker.debug(kill_unit={"tag": [unit.tag for unit in talker.units(2)]})
