@@ -126,38 +126,40 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
 
 
 @inner
-def _standing_ahead(floats, ints, stats, u, ahead_x, ahead_y, loop, near):  # type: ignore[no-untyped-def]
-    """Write who stands in front of u within a few units to near[U:]; returns where they stop."""
+def _detours(floats, ints, stats, u, ahead_x, ahead_y, loop, near):  # type: ignore[no-untyped-def]
+    """How far u has to step aside, to the left and to the right, to pass everybody who stands within a few units ahead.
+
+    The first round writes them to near[U:], further rounds see whether stepping aside met others of them.
+    """
     x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
-    stop = ints.shape[1]
+    first = at.NEAR_TOO * ints.shape[1]
+    stop, left, right, moved = first, 0.0, 0.0, False
     for w in range(ints.shape[1]):
         if floats[at.HEALTH, w] <= 0.0 or ints[at.MOVED_LOOP, w] >= loop - 1 or w == u:
             continue
-        apart = stats[k, at.APART + ints[at.KIND, w]]
-        along = (floats[at.X, w] - x) * ahead_x + (floats[at.Y, w] - y) * ahead_y
+        dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
+        apart, along = stats[k, at.APART + ints[at.KIND, w]], dx * ahead_x + dy * ahead_y
         if apart > 0.0 and -apart < along < _DETOUR_AHEAD:
             near[stop] = w
             stop += 1
-    return stop
-
-
-@inner
-def _detour(floats, ints, stats, u, ahead_x, ahead_y, side, near, stop):  # type: ignore[no-untyped-def]
-    """How far u has to step aside to pass everybody of near[U:stop], on one side."""
-    x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
-    aside, moved, rounds = 0.0, True, 0
+            across = ahead_x * dy - ahead_y * dx  # how far w stands to the left
+            if across - apart < left < across + apart - _SLACK:
+                left, moved = across + apart, True
+            if -across - apart < right < -across + apart - _SLACK:
+                right, moved = -across + apart, True
+    rounds = 1
     while moved and rounds < _DETOURS:
         moved = False
         rounds += 1
-        for index in range(ints.shape[1], stop):
+        for index in range(first, stop):
             w = near[index]
             apart = stats[k, at.APART + ints[at.KIND, w]]
-            # how far w stands on that side
-            across = (ahead_x * (floats[at.Y, w] - y) - ahead_y * (floats[at.X, w] - x)) * side
-            if across - apart < aside < across + apart - _SLACK:
-                aside = across + apart
-                moved = True
-    return aside
+            across = ahead_x * (floats[at.Y, w] - y) - ahead_y * (floats[at.X, w] - x)
+            if across - apart < left < across + apart - _SLACK:
+                left, moved = across + apart, True
+            if -across - apart < right < -across + apart - _SLACK:
+                right, moved = -across + apart, True
+    return left, right
 
 
 @inner
@@ -168,9 +170,7 @@ def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words, near):  # ty
     if ints[at.BEND, u] != 0:
         return ints[at.BEND, u]
     if v >= 0:
-        stop = _standing_ahead(floats, ints, stats, u, ahead_x, ahead_y, loop, near)
-        left = _detour(floats, ints, stats, u, ahead_x, ahead_y, 1.0, near, stop)
-        right = _detour(floats, ints, stats, u, ahead_x, ahead_y, -1.0, near, stop)
+        left, right = _detours(floats, ints, stats, u, ahead_x, ahead_y, loop, near)
         if left < right - _SLACK:
             return 1
         if right < left - _SLACK:
