@@ -19,7 +19,7 @@ OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
 
 @cache
 def episode() -> Episode:
-    source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="focus"), seed=0, split="train", count=1)
+    source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="smac"), seed=0, split="train", count=1)
     return {name: values[0] for name, values in source.produce(0, 1).items()}
 
 
