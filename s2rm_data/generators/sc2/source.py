@@ -40,7 +40,7 @@ from s2rm_data.registry import plugins_used
 from s2rm_data.schema import ArraySpec
 from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 BLOCK = 200  # episodes rolled out together; about 15 MB of states for 3s5z
 
 SPLITS = ("train", "val", "test")

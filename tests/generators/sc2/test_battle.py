@@ -47,7 +47,7 @@ def test_a_unit_tells_what_it_is_and_does() -> None:
     enemy = battle.state[10]
     assert (enemy.side, enemy.type.name, enemy.order, enemy.target) == ("enemies", "marine", "attack_move", None)
     assert battle.state[9].type.name == "medivac"
-    assert battle.state[9].energy == pytest.approx(50 + 0.5625 / 2)
+    assert battle.state[9].energy == pytest.approx(50 + 0.5625 * 9 / 16)  # a step and the enemies' head start
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,10 @@ def test_a_battle_that_is_over_takes_no_more_orders() -> None:
 
 
 def test_a_dead_agent_can_only_do_nothing() -> None:
-    battle = Battle("2z_vs_9z")
+    battle = Battle("2z_vs_3z")
     while all(unit.alive for unit in battle.state[:2]):
         battle.step([1, 1])
+    assert not battle.done
     dead = next(unit.slot for unit in battle.state[:2] if not unit.alive)
     with pytest.raises(UsageError, match=rf"agent {dead} .*allowed are no-op \(0\)$"):
         battle.step([1, 1])

@@ -97,7 +97,7 @@ def test_orders_and_targets_say_what_the_actions_and_the_enemies_do() -> None:
     enemies = record["unit_alive"][:, :, agents:]
     marching = enemies & (record["unit_order"][:, :, agents:] == Order.ATTACK_MOVE)
     assert np.array_equal(marching[:, :10], enemies[:, :10])  # until they arrive where they were sent
-    assert (record["unit_goal"][:, :, agents:][marching] == (9, 16)).all()
+    assert np.abs(record["unit_goal"][:, :, agents:][marching] - (9, 16)).max() < 3  # each has its place in the army
     assert (record["unit_target"][:, :, agents:][enemies] >= 0).any()
 
 

@@ -19,7 +19,7 @@ OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
 
 @cache
 def episode() -> Episode:
-    source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="focus"), seed=0, split="train", count=1)
+    source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="smac"), seed=0, split="train", count=1)
     return {name: values[0] for name, values in source.produce(0, 1).items()}
 
 
@@ -43,6 +43,7 @@ def friendly_pixels(picture: NDArray[np.uint8]) -> int:
 def test_a_living_agent_sees_its_friends_and_a_dead_one_nobody() -> None:
     alive, last = episode()["agent_alive"], int(episode()["length"]) - 1
     agent = int(np.argmin(alive.sum(axis=0)))
+    last = last if not alive[last, agent] else int(np.argmin(alive[:, agent]))
     assert alive[0, agent] and not alive[last, agent]
     before, after = frames(episode(), agent=agent, steps=[0, last], **OPTIONS)
     assert friendly_pixels(before) > 50 and friendly_pixels(after) == 0

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.formation import formation
+from s2rm_data.generators.sc2.formation import formation, formations
 from s2rm_data.generators.sc2.scenarios import SMAC, parse
-from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
 
 # SMAC's map registry: agents, enemies, limit
 REGISTRY = {
@@ -106,8 +110,55 @@ def test_agents_stand_in_smacs_order_of_type_then_x_then_y() -> None:
         assert keys == sorted(keys)
 
 
-def test_mirror_armies_start_as_mirror_images() -> None:
-    start = formation(parse("3s5z"))
-    west = {(int(kind), x, y) for kind, (x, y) in zip(start.unit_type[:8], start.position[:8], strict=True)}
-    east = {(int(kind), -x, y) for kind, (x, y) in zip(start.unit_type[8:], start.position[8:], strict=True)}
+@pytest.mark.parametrize("name", [*SMAC, *scenarios.PAPER_EXTRA])
+def test_nobody_starts_inside_another(name: str) -> None:
+    for _, start in formations(parse(name)):
+        kinds = [UNIT_TYPES[int(number)] for number in start.unit_type]
+        apart = np.array([[contact_distance(unit, other) for other in kinds] for unit in kinds])
+        gaps = np.sqrt(((start.position[:, None] - start.position[None]) ** 2).sum(axis=-1))
+        np.fill_diagonal(gaps, np.inf)
+        assert (gaps >= apart - 1e-9).all()
+
+
+def offsets(name: str, *, mirrored: bool = False) -> tuple[set[tuple[float, ...]], set[tuple[float, ...]]]:
+    (_, start), *_ = formations(parse(name), mirrored=mirrored)
+    n = parse(name).agent_count
+    shift = np.array([7.0, 0.0])
+    west, east = start.position[:n] + shift, start.position[n:] - shift
+    return tuple(
+        {(int(kind), *point) for kind, point in zip(kinds, np.round(points, 9).tolist(), strict=True)}
+        for kinds, points in ((start.unit_type[:n], west), (start.unit_type[n:], east))
+    )  # type: ignore[return-value]
+
+
+def test_the_enemies_stand_as_the_agents_do_shifted() -> None:
+    west, east = offsets("8m")
     assert west == east
+
+
+def test_mirrored_armies_start_as_mirror_images() -> None:
+    west, east = offsets("3s5z", mirrored=True)
+    assert west == {(kind, -x + 0.0, y) for kind, x, y in east}
+
+
+FACTS = json.loads((Path(__file__).parent / "recordings" / "game.json").read_text(encoding="utf-8"))["formations"]
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_formations_are_the_recorded_ones(name: str) -> None:
+    """Every recorded spot is one of the formations', to 0.001 (0.006 where only the cell was recorded), as often."""
+    scenario = parse(name)
+    slack = 0.006 if name == "2c_vs_64zg" else 0.001
+    for squad in scenario.agents:
+        kind = UNIT_TYPES[squad.unit_type].name
+        for spots in FACTS[name][kind]:
+            for (dx, dy), share in spots:
+                point = np.array(squad.spawn) + np.array([dx, dy]) - 16
+                chance = sum(
+                    weight
+                    for weight, start in formations(scenario)
+                    if (np.abs(start.position[start.unit_type == squad.unit_type][: squad.count] - point) < slack)
+                    .all(axis=1)
+                    .any()
+                )
+                assert chance == pytest.approx(share, abs=0.1)

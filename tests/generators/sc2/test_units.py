@@ -28,6 +28,7 @@ FIELDS = {
     "bonus": "bonus",
     "period_s": "period",
     "range": "range",
+    "min_scan_range": "min_scan",
     "damage_point_s": "damage_point",
     "backswing_s": "backswing",
     "missile_speed_per_second": "missile_speed",
@@ -41,13 +42,20 @@ FIELDS = {
     "heal_range": "heal_range",
     "heal_scan_range": "autocast_range",
 }
-DEFAULTS = {"accel": 1000.0, "backswing": units.DEFAULT_BACKSWING_S, "attacks": 1, "bonus": {}}
+DEFAULTS = {
+    "min_scan": units.DEFAULT_MIN_SCAN_RANGE,
+    "accel": 1000.0,
+    "backswing": units.DEFAULT_BACKSWING_S,
+    "attacks": 1,
+    "bonus": {},
+}
 
 
 @pytest.mark.parametrize("unit", UNIT_TYPES.values(), ids=lambda unit: unit.name)
 @pytest.mark.parametrize("field", FIELDS)
 def test_stat_is_that_of_the_export(unit: units.UnitType, field: str) -> None:
     exported = EXPORT["units"][unit.name]
+    exported = exported | exported.get("M", {})  # the multiplayer values apply (docs/fidelity.md)
     key = FIELDS[field]
     assert getattr(unit, field) == exported.get(key, DEFAULTS.get(key, 0))
 
@@ -82,8 +90,9 @@ def test_unit_type_numbers_are_the_nine_channels_and_the_spine_crawler() -> None
 @pytest.mark.parametrize(
     ("attacker", "target", "damage"),
     [
-        (units.STALKER, units.STALKER, 14),
-        (units.STALKER, units.ZEALOT, 10),
+        (units.STALKER, units.STALKER, 18),
+        (units.STALKER, units.ZEALOT, 13),
+        (units.COLOSSUS, units.ZEALOT, 15),
         (units.MARAUDER, units.COLOSSUS, 20),
         (units.BANELING, units.ZEALOT, 35),
         (units.BANELING, units.STALKER, 20),

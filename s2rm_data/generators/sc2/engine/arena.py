@@ -26,8 +26,8 @@ class Arena(Engine):
     are now.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, *, jitter: bool = True) -> None:
-        super().__init__(scenario, [seed], jitter=jitter)
+    def __init__(self, scenario: Scenario, seed: int, *, jitter: bool = True, head_start: bool = True) -> None:
+        super().__init__(scenario, [seed], jitter=jitter, head_start=head_start)
         self.unit_type = self.unit_type.copy()
 
     @property
@@ -41,8 +41,17 @@ class Arena(Engine):
         return np.stack([self.floats[0, at.X], self.floats[0, at.Y]], axis=-1)
 
     def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
-        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it."""
+        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it.
+
+        Who is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living.
+        """
+        if kind == Order.ATTACK_MOVE and self.ints[0, at.ORDER, slot] != kind:
+            self.ints[0, at.SCAN_WAIT, slot] = self._look_phase(int(self.alive[:slot].sum()))[0]
         order_unit(self.floats, self.ints, self._table, 0, slot, kind, -1, *goal)
+
+    def own_goals(self, slots: list[int], goal: tuple[float, float]) -> list[tuple[float, float]]:
+        """Where each unit of a group goes that is sent to one point (relative to the map's centre) by one order."""
+        return [(float(x), float(y)) for x, y in self._own_goals(slots, np.array([goal]))[0]]
 
     @property
     def passive(self) -> NDArray[np.bool_]:
@@ -60,7 +69,7 @@ class Arena(Engine):
         self.ints[0, at.PASSIVE, new] = passive
         self.floats[0, at.FACE_X, new] = 1.0 if agent else -1.0
         self.ints[0, list(_REFERENCES), new] = -1
-        self.ints[0, [at.MOVED_LOOP, at.HEALED_LOOP], new] = _LONG_AGO
+        self.ints[0, [at.MOVED_LOOP, at.HEALED_LOOP, at.DONE_LOOP, at.WAIT_LOOP], new] = _LONG_AGO
         self.place(0, new, point)
         self.floats[0, [at.GOAL_X, at.GOAL_Y], new] = self.floats[0, [at.X, at.Y], new]
         return order
@@ -91,7 +100,7 @@ class Arena(Engine):
         self.floats, self.ints, self.unit_type = floats, ints, unit_type
         self.counters[0, at.QUEUED] = len(queue)
         self.agents, self.units = agents, len(old)
-        self._near = np.empty(2 * self.units, dtype=self._near.dtype)
+        self._near = at.scratch(self.units)
 
     @staticmethod
     def _drop_references(floats: NDArray[np.float64], ints: NDArray[np.int64], now: NDArray[np.int64]) -> None:

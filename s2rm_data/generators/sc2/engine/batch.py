@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.engine.chance import DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.chance import BEFORE_THE_BATTLE, DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.loop import LOOK_LOOPS
 from s2rm_data.generators.sc2.engine.step import (
     KILL_REWARD,
     WIN_REWARD,
@@ -21,12 +22,15 @@ from s2rm_data.generators.sc2.engine.step import (
     run_loops,
     step_batch,
 )
-from s2rm_data.generators.sc2.formation import CENTRE, formation
-from s2rm_data.generators.sc2.maps import CELLS, Terrain, terrain
+from s2rm_data.generators.sc2.formation import CENTRE, formation, formations
+from s2rm_data.generators.sc2.maps import CELLS, SIZE, Terrain, terrain
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox, to_unit
+
+# Measured: in every episode but a game's first, enemies have walked one loop when SMAC first observes (8m 93 of 93).
+HEAD_START_LOOPS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +46,10 @@ class Engine:
     """Battles of one scenario, one for each seed. A battle that is over stays as it ended.
 
     `mirror` puts the agents under the enemies' rules as well: they pick targets themselves and attack-move to the
-    enemies' spawn point, until ordered otherwise. `jitter` off makes every weapon period exact. `position` (U, 2), map
-    coordinates, replaces the formation, for tests and clients that place units themselves.
+    enemies' spawn point, until ordered otherwise; who arrives hunts what is left. `mirrored_formation` makes armies
+    that are alike start as mirror images, which the game does not. `jitter` off makes every weapon period exact.
+    `head_start` off leaves out the loop that enemies have walked when SMAC first observes. `position` (U, 2), map
+    coordinates, replaces formation and head start, for tests and clients that place units themselves.
     """
 
     def __init__(
@@ -53,12 +59,13 @@ class Engine:
         *,
         mirror: bool = False,
         jitter: bool = True,
+        mirrored_formation: bool = False,
+        head_start: bool = True,
         position: ArrayLike | None = None,
     ) -> None:
         self.scenario = scenario
         self.seeds = np.atleast_1d(np.asarray(seeds, dtype=np.uint64))
-        start = formation(scenario)
-        self.unit_type = start.unit_type
+        self.unit_type = formation(scenario).unit_type
         self.agents = scenario.agent_count
         self.units = len(self.unit_type)
         ground = terrain(scenario.terrain)
@@ -66,18 +73,49 @@ class Engine:
         self._limits = np.array([scenario.limit_steps, _max_reward(scenario)])
         heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
         self.actions = Action.ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
-        centred = start.position if position is None else np.asarray(position, dtype=np.float64) - CENTRE
-        if centred.shape != (self.units, 2):
-            raise UsageError(f"positions have shape {centred.shape}; {scenario.name!r} takes {(self.units, 2)}")
+        if position is None:
+            centred = self._draw_formations(mirrored_formation)
+        else:
+            centred = np.broadcast_to(self._checked(position), (len(self.seeds), self.units, 2))
         battles = len(self.seeds)
         self.floats = np.zeros((battles, at.FLOAT_ROWS, self.units))
         self.ints = np.zeros((battles, at.INT_ROWS, self.units), dtype=np.int64)
         self.counters = np.zeros((battles, at.COUNTERS), dtype=np.int64)
         self.words = np.zeros((battles, WORDS), dtype=np.uint64)
         self.reward = np.zeros(battles)  # (B,) of the last step
-        self._near = np.empty(2 * self.units, dtype=np.int64)
+        self._near = at.scratch(self.units)
         self._fill(centred, mirror)
         self.words[:, JITTERS] = jitter
+        if position is None:
+            self._scatter_looks()
+        if position is None and head_start:
+            self.run_loops(HEAD_START_LOOPS)
+
+    def _scatter_looks(self) -> None:
+        """Give every unit its own phase of looking for targets; units that were placed by hand look at once."""
+        self.ints[:, at.SCAN_WAIT] = np.stack([self._look_phase(slot) for slot in range(self.units)], axis=1)
+
+    def _look_phase(self, number: int) -> NDArray[np.int64]:
+        """(B,) loops until the unit of that number, counted over both sides, looks for the first time."""
+        return np.floor(self._draw(2 + number) * LOOK_LOOPS).astype(np.int64) + 1
+
+    def _checked(self, position: ArrayLike) -> NDArray[np.float64]:
+        centred = np.asarray(position, dtype=np.float64) - CENTRE
+        if centred.shape != (self.units, 2):
+            raise UsageError(f"positions have shape {centred.shape}; {self.scenario.name!r} takes {(self.units, 2)}")
+        return centred
+
+    def _draw(self, number: int) -> NDArray[np.float64]:
+        """(B,) numbers in [0, 1), one for each seed; what is drawn before the first loop has numbers of its own."""
+        tag = np.uint64(BEFORE_THE_BATTLE)
+        return np.array([to_unit(philox(seed, DOMAIN, np.uint64(number), tag)[0]) for seed in self.seeds])
+
+    def _draw_formations(self, mirrored: bool) -> NDArray[np.float64]:
+        """(B, U, 2) start positions relative to the map's centre."""
+        ways = formations(self.scenario, mirrored=mirrored)
+        bounds = np.cumsum([chance for chance, _ in ways])
+        chosen = np.minimum(np.searchsorted(bounds, self._draw(0), side="right"), len(ways) - 1)
+        return np.array([start.position for _, start in ways])[chosen]
 
     @property
     def _shared(self) -> tuple[object, ...]:
@@ -85,7 +123,7 @@ class Engine:
 
     def _fill(self, centred: NDArray[np.float64], mirror: bool) -> None:
         stats = self._table[self.unit_type]  # (U, TYPE_COLUMNS)
-        self.floats[:, at.X], self.floats[:, at.Y] = centred[:, 0], centred[:, 1]
+        self.floats[:, at.X], self.floats[:, at.Y] = centred[..., 0], centred[..., 1]
         for row, column in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX), (at.ENERGY, at.ENERGY_START)):
             self.floats[:, row] = stats[:, column]
         self.floats[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
@@ -97,23 +135,38 @@ class Engine:
         self.ints[:, at.PASSIVE, : self.agents] = not mirror
         self.counters[:, at.QUEUED] = self.units
         self.words[:, SEED] = self.seeds
-        self.words[:, NEXT_DRAW] = 1  # draw 0 places the enemies' goal
+        self.words[:, NEXT_DRAW] = 1
         self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y] = self.floats[:, at.X], self.floats[:, at.Y]
-        goal = self._enemy_goal()
-        self.ints[:, at.ORDER, self.agents :] = self.scenario.order
-        self.floats[:, at.GOAL_X, self.agents :], self.floats[:, at.GOAL_Y, self.agents :] = goal[:, :1], goal[:, 1:]
+        self.ints[:, at.DONE_LOOP] = self.ints[:, at.WAIT_LOOP] = -1
+        self.ints[:, at.AFTER] = Order.HUNT if mirror else Order.IDLE
+        enemies = slice(self.agents, None)
+        self.ints[:, at.ORDER, enemies] = self.scenario.order
+        self._send(enemies, self._enemy_goal())
         if mirror:
+            squads = self.scenario.enemies
+            there = np.average([squad.spawn for squad in squads], axis=0, weights=[squad.count for squad in squads])
             self.ints[:, at.ORDER, : self.agents] = Order.ATTACK_MOVE
-            there = np.array(self.scenario.enemies[0].spawn) - CENTRE
-            self.floats[:, at.GOAL_X, : self.agents], self.floats[:, at.GOAL_Y, : self.agents] = there
+            self._send(slice(0, self.agents), np.tile(there - CENTRE, (len(self.seeds), 1)))
 
     def _enemy_goal(self) -> NDArray[np.float64]:
         """(B, 2) the point the enemies are sent to, relative to the map's centre."""
         near, far = (np.array(point) - CENTRE for point in self.scenario.order_segment)
-        if (near == far).all():
-            return np.tile(near, (len(self.seeds), 1))
-        part = [to_unit(philox(seed, DOMAIN, np.uint64(0), np.uint64(0))[0]) for seed in self.seeds]
-        return near + (far - near) * np.array(part)[:, None]
+        return near + (far - near) * self._draw(1)[:, None]
+
+    def _send(self, army: slice, goal: NDArray[np.float64]) -> None:
+        own = self._own_goals(army, goal)
+        self.floats[:, at.GOAL_X, army], self.floats[:, at.GOAL_Y, army] = own[..., 0], own[..., 1]
+
+    def _own_goals(self, army: slice | list[int], goal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(B, n, 2) goals of an army under one order: units keep their places around the army's centre, so that all
+        walk parallel ways; who would end in a wall goes to the point itself.
+        """
+        place = np.stack([self.floats[:, at.X, army], self.floats[:, at.Y, army]], axis=-1)  # (B, n, 2)
+        own = goal[:, None] + place - place.mean(axis=1, keepdims=True)
+        cells = np.clip(np.floor(own + CENTRE).astype(np.int64), 0, SIZE - 1)
+        planes = self._table[self.unit_type[army], at.PLANE].astype(np.int64)
+        inside = (np.abs(own) < CENTRE).all(axis=-1) & self._land[planes, cells[..., 0], cells[..., 1]]
+        return np.where(inside[..., None], own, goal[:, None])
 
     def step(self, actions: ArrayLike) -> None:
         """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, senseless ones are

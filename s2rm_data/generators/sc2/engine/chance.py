@@ -12,12 +12,14 @@ DOMAIN = np.uint64(
     0x5343322D42415454
 )  # "SC2-BATT": second word of the key, so that no other use of the seed repeats the stream
 
+BEFORE_THE_BATTLE = 3  # fourth counter word of draws that set a battle up; shuffles have 0, bits 1, choices 2
+
 # Columns of a battle's uint64 words: the seed, the number of the next draw, bits drawn but not used yet,
 # and whether weapon periods vary.
 SEED, NEXT_DRAW, SPARE, SPARE_BITS, JITTERS, WORDS = range(6)
 
 _ZERO, _ONE, _TWO, _THREE, _SIXTY_FOUR = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(64)
-_16, _LOW16 = np.uint64(16), np.uint64(0xFFFF)
+_16, _32, _LOW16 = np.uint64(16), np.uint64(32), np.uint64(0xFFFF)
 
 
 @inner
@@ -31,6 +33,14 @@ def two_bits(words):  # type: ignore[no-untyped-def]
     words[SPARE] >>= _TWO
     words[SPARE_BITS] -= _TWO
     return np.int64(value)
+
+
+@inner
+def below(words, count):  # type: ignore[no-untyped-def]
+    """A whole number 0..count-1; chances differ by less than count / 2**32."""
+    word = philox(words[SEED], DOMAIN, words[NEXT_DRAW], _TWO)[0]
+    words[NEXT_DRAW] += _ONE
+    return np.int64(((word >> _32) * np.uint64(count)) >> _32)
 
 
 @inner

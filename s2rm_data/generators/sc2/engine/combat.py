@@ -8,6 +8,7 @@ import numpy as np
 
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.engine.chance import below
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.units import LOOPS_PER_SECOND, MIN_DAMAGE_PER_HIT, SHIELD_REGEN_DELAY_S
 
@@ -16,6 +17,10 @@ _LINE_POINTS = 11  # points of the colossus's line, a quarter of a map unit apar
 # Assumption: a medivac counts as healing, and so as a target like any fighter, for half a second after it healed.
 _HEALING_LOOPS = 8
 _NEVER = 1e18
+# How much an enemy draws an attack (inferred from recordings and networks, docs/fidelity.md).
+NOT_SEEN, HARMLESS, SEEN, IN_REACH, ATTACKER, ATTACKER_IN_REACH = range(-1, 5)
+# Assumption: an attacker is answered from this far at most; no weapon reaches so far.
+_ANSWER_SQ = 12.0 * 12.0
 
 
 @inner
@@ -144,32 +149,65 @@ def is_threat(ints, stats, v, loop):  # type: ignore[no-untyped-def]
 
 
 @inner
-def acquire(floats, ints, stats, agents, u, loop, anywhere):  # type: ignore[no-untyped-def]
-    """The enemy to attack next: those that fight (or heal) before the rest, then the nearest in scan range; -1 = none.
+def in_reach(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
+    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
+    return dx * dx + dy * dy <= stats[ints[at.KIND, u], at.REACH_SQ + ints[at.KIND, v]]
+
+
+@inner
+def _victim(ints, v):  # type: ignore[no-untyped-def]
+    """The slot a unit attacks or is about to attack, -1 = none."""
+    if ints[at.ORDER, v] == Order.ATTACK:
+        return ints[at.TARGET, v]
+    return -1 if ints[at.ORDER, v] == Order.MOVE or ints[at.ORDER, v] == Order.HEAL else ints[at.FOCUS, v]
+
+
+@inner
+def _rank(floats, ints, stats, u, v, distance_sq, focus, loop):  # type: ignore[no-untyped-def]
+    """How much v draws u's attack, or NOT_SEEN."""
+    a, b = ints[at.KIND, u], ints[at.KIND, v]
+    reached = distance_sq <= stats[a, at.REACH_SQ + b]
+    guards = v == focus or ints[at.ORDER, u] != Order.ATTACK_MOVE
+    seen = distance_sq <= stats[a, (at.GUARD_SQ if guards else at.SCAN_SQ) + b] or ints[at.ORDER, u] == Order.HUNT
+    if not is_threat(ints, stats, v, loop):
+        return HARMLESS if seen or reached else NOT_SEEN
+    if stats[b, at.IS_FIGHTER] > 0.0 and _victim(ints, v) == u and in_reach(floats, ints, stats, v, u):
+        if reached:
+            return ATTACKER_IN_REACH
+        if distance_sq <= _ANSWER_SQ:
+            return ATTACKER
+    return IN_REACH if reached else SEEN if seen else NOT_SEEN
+
+
+@inner
+def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: ignore[no-untyped-def]
+    """The enemy to attack next, -1 = none. Who attacks u comes first, also from beyond the scan range; then who is in
+    reach; then the rest. Of those in reach one is drawn by chance, anew for every shot; of those farther away the
+    present target is kept, else the nearest taken. `near` is scratch space.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """
     a = ints[at.KIND, u]
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)
-    best, best_threat, best_sq = -1, False, _NEVER
+    best, best_rank, best_sq, found = -1, NOT_SEEN, _NEVER, 0
     for k in range(stop - first):
         v = first + k if loop & 1 else stop - 1 - k
         if floats[at.HEALTH, v] <= 0.0 or stats[a, at.CAN_HIT + ints[at.KIND, v]] == 0.0:
             continue
         dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
         distance_sq = dx * dx + dy * dy
-        if not anywhere and distance_sq > stats[a, at.SCAN_SQ + ints[at.KIND, v]]:
-            continue
-        threat = is_threat(ints, stats, v, loop)
-        if (threat and not best_threat) or (threat == best_threat and distance_sq < best_sq):
-            best, best_threat, best_sq = v, threat, distance_sq
+        rank = _rank(floats, ints, stats, u, v, distance_sq, focus, loop)
+        if v == focus:
+            distance_sq = -1.0
+        if rank > best_rank or (rank == best_rank and rank > NOT_SEEN and distance_sq < best_sq):
+            found = found if rank == best_rank else 0
+            best, best_rank, best_sq = v, rank, distance_sq
+        if rank == best_rank:
+            near[found] = v
+            found += 1
+    if found > 1 and best_rank in (ATTACKER_IN_REACH, IN_REACH):
+        return near[below(words, found)]
     return best
-
-
-@inner
-def in_reach(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
-    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
-    return dx * dx + dy * dy <= stats[ints[at.KIND, u], at.REACH_SQ + ints[at.KIND, v]]
 
 
 @inner

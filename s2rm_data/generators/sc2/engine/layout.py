@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from s2rm_data.generators.sc2.units import (
     BIOLOGICAL,
+    GUARD_SCAN_RANGE,
     LOOPS_PER_SECOND,
-    MIN_SCAN_RANGE,
-    SCAN_MARGIN,
     SHIELD_REGEN_PER_SECOND,
     UNIT_TYPES,
     ZERG_REGEN_PER_SECOND,
     UnitType,
     can_hit,
+    contact_distance,
     damage_per_hit,
     reach,
 )
@@ -47,12 +47,14 @@ from s2rm_data.generators.sc2.units import (
     FACE_Y,
     GOAL_X,
     GOAL_Y,
+    WALK_X,  # where it walks in this loop
+    WALK_Y,
     DEALT,  # health and shields taken off others in this step
     TAKEN,  # health and shields lost to others in this step
     RESTORED,  # health and shields regained in this step
     SPENT,  # own health given up in this step (a baneling's attack)
     FLOAT_ROWS,
-) = range(20)
+) = range(22)
 
 # integer rows of a unit
 (
@@ -60,17 +62,20 @@ from s2rm_data.generators.sc2.units import (
     TARGET,  # slot the order names, -1 = none
     FOCUS,  # slot that attack-move or an idle guard has acquired, -1 = none
     PENDING_TARGET,
-    SCAN_WAIT,  # loops until a chasing unit looks for a better target
+    SCAN_WAIT,  # loops until it looks for a target, or for a better one
     BEND,  # side (+1 left, -1 right) on which it walks around what is in the way, 0 = nothing is
     STRAIGHT,  # loops it has walked straight on since it last bent
     MOVED_LOOP,  # last loop it moved in
     HEALED_LOOP,  # last loop it healed in
     FUSE,  # 1 = a baneling about to blow up
+    AFTER,  # order that follows an attack-move which has arrived
+    DONE_LOOP,  # last loop it took its turn in, walking included
+    WAIT_LOOP,  # last loop it waited in for somebody ahead
     QUEUE,  # update order: the slots, shuffled every loop
     KIND,  # unit type, never changes
     PASSIVE,  # 1 = attacks only when ordered to
     INT_ROWS,
-) = range(14)
+) = range(17)
 
 # columns of a battle's counters
 (
@@ -80,6 +85,23 @@ from s2rm_data.generators.sc2.units import (
     OUTCOME,
     COUNTERS,
 ) = range(5)
+
+# scratch space of one loop, in slots: SCRATCH_BLOCKS blocks of U, then two numbers
+(
+    NEAR,  # slots near the unit whose turn it is
+    NEAR_TOO,  # slots near whom it shoves, or that stand ahead of it
+    WAITING,  # slots that wait for somebody ahead
+    AHEAD,  # whom each slot waits for
+    SEEN,  # how many had walked when each slot last tried to
+    WALKED,  # slots that have walked in this loop, in this order
+    SCRATCH_BLOCKS,
+) = range(7)
+WALKED_COUNT, SHOVED, SCRATCH_NUMBERS = range(3)  # how many have walked; whether anybody was shoved aside
+
+
+def scratch(units: int) -> NDArray[np.int64]:
+    return np.zeros(SCRATCH_BLOCKS * units + SCRATCH_NUMBERS, dtype=np.int64)
+
 
 # float columns of a unit type
 (
@@ -109,13 +131,22 @@ from s2rm_data.generators.sc2.units import (
     HEAL_SCAN,
     IS_BIOLOGICAL,
     IS_FIGHTER,
+    IS_MELEE,
     PLANE,
     TYPE_COLUMNS,
-) = range(28)
+) = range(29)
 
 # after them, one column for each unit type it may act upon: stats[a, DAMAGE + b] is what a does to b
 _K = len(UNIT_TYPES) + 1
-DAMAGE, REACH_SQ, SCAN_SQ, APART, CAN_HIT, TABLE_COLUMNS = (TYPE_COLUMNS + _K * plane for plane in range(6))
+(
+    DAMAGE,
+    REACH_SQ,
+    SCAN_SQ,  # how far it looks for targets on attack-move
+    GUARD_SQ,  # how far it looks while it stands idle, and follows the target it has
+    APART,
+    CAN_HIT,
+    TABLE_COLUMNS,
+) = (TYPE_COLUMNS + _K * plane for plane in range(7))
 
 
 def _type_row(unit: UnitType) -> dict[int, float]:
@@ -147,6 +178,7 @@ def _type_row(unit: UnitType) -> dict[int, float]:
         HEAL_SCAN: unit.heal_scan_range,
         IS_BIOLOGICAL: float(BIOLOGICAL in unit.attributes),
         IS_FIGHTER: float(unit.damage > 0),
+        IS_MELEE: float(unit.damage > 0 and unit.range < 1.0),
         PLANE: unit.plane,
     }
 
@@ -159,12 +191,13 @@ def table() -> NDArray[np.float64]:
         for column, value in _type_row(unit).items():
             stats[a, column] = value
         # a unit that cannot walk looks no farther than it can hit
-        scan = unit.range if unit.speed_per_second == 0 else max(MIN_SCAN_RANGE, unit.range + SCAN_MARGIN)
+        scan = unit.range if unit.speed_per_second == 0 else max(unit.min_scan_range, unit.range)
+        guard = unit.range if unit.speed_per_second == 0 else max(GUARD_SCAN_RANGE, scan)
         for b, other in UNIT_TYPES.items():
             stats[a, DAMAGE + b] = damage_per_hit(unit, other)
             stats[a, REACH_SQ + b] = reach(unit, other) ** 2
             stats[a, SCAN_SQ + b] = (scan + unit.radius + other.radius) ** 2
-            same_plane = unit.plane == other.plane
-            stats[a, APART + b] = unit.separation_radius + other.separation_radius if same_plane else 0.0
+            stats[a, GUARD_SQ + b] = (guard + unit.radius + other.radius) ** 2
+            stats[a, APART + b] = contact_distance(unit, other)
             stats[a, CAN_HIT + b] = float(can_hit(unit, other))
     return stats

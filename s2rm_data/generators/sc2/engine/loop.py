@@ -15,18 +15,20 @@ from s2rm_data.generators.sc2.engine.combat import (
     can_be_healed,
     heal,
     in_reach,
-    is_threat,
     patient,
     release,
 )
 from s2rm_data.generators.sc2.engine.compiled import inner
-from s2rm_data.generators.sc2.engine.motion import advance
+from s2rm_data.generators.sc2.engine.motion import advance, waits_on
 
-# Assumption: a unit that chases looks for a better target four times a second.
-_SCAN_LOOPS = 4
+# Inferred: units on the move, and without a target, look for one at intervals, each at a phase of its own (recorded
+# stalkers stop 0 to 6 loops after they could have, marines 0 to 4).
+LOOK_LOOPS = 6
+# Assumption: who chases a target with a hand weapon looks for a better one four times a second.
+_CHASE_LOOPS = 4
 _ROUNDING = 1e-9  # ten periods of 19.2 loops are 192 loops
-# Assumption: attack-move ends this near to its point, so that an army does not jostle for one spot.
-_ARRIVED = 1.0
+# Assumption: attack-move ends this near to the unit's own point.
+_ARRIVED = 0.125
 
 
 @inner
@@ -104,40 +106,58 @@ def _treat(floats, ints, stats, u, target, loop):  # type: ignore[no-untyped-def
 
 
 @inner
-def _choose_focus(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-def]
-    """Keep the target in reach; look for another when it is gone, out of reach, or no threat."""
+def _walks_blindly(ints, stats, u, loop):  # type: ignore[no-untyped-def]
+    """Whether a unit with a ranged weapon walks and does not look in this loop."""
+    melee = stats[ints[at.KIND, u], at.IS_MELEE] > 0.0
+    return not melee and ints[at.MOVED_LOOP, u] >= loop - 1 and ints[at.SCAN_WAIT, u] > 0
+
+
+@inner
+def _choose_focus(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
+    """The target: chosen anew when the weapon is ready, every few loops while walking, and at once if it died."""
     focus = ints[at.FOCUS, u]
-    if focus >= 0 and floats[at.HEALTH, focus] > 0.0:
-        if in_reach(floats, ints, stats, u, focus) and is_threat(ints, stats, focus, loop):
+    ints[at.SCAN_WAIT, u] -= 1
+    if focus >= 0 and floats[at.HEALTH, focus] <= 0.0:
+        focus = -1
+    elif _walks_blindly(ints, stats, u, loop):
+        return focus
+    elif focus >= 0 and in_reach(floats, ints, stats, u, focus):
+        if floats[at.COOLDOWN, u] > _ROUNDING:
             return focus
-        ints[at.SCAN_WAIT, u] -= 1
-        if ints[at.SCAN_WAIT, u] > 0:
-            return focus
-    ints[at.SCAN_WAIT, u] = _SCAN_LOOPS
-    ints[at.FOCUS, u] = acquire(floats, ints, stats, agents, u, loop, ints[at.ORDER, u] == Order.HUNT)
+    elif ints[at.SCAN_WAIT, u] > 0:
+        return focus
+    ints[at.FOCUS, u] = acquire(floats, ints, stats, agents, u, focus, loop, words, near)
+    chases_hand_to_hand = ints[at.FOCUS, u] >= 0 and stats[ints[at.KIND, u], at.IS_MELEE] > 0.0
+    ints[at.SCAN_WAIT, u] = _CHASE_LOOPS if chases_hand_to_hand else LOOK_LOOPS
     return ints[at.FOCUS, u]
 
 
 @inner
-def _guard(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
+def _guard(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
     """A unit that picks its own targets; returns whether it walks, and where to."""
     if stats[ints[at.KIND, u], at.HEAL_RATE] > 0.0:
         target = patient(floats, ints, stats, agents, u, loop) if floats[at.ENERGY, u] > 0.0 else -1
         if target >= 0:
             return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
     elif stats[ints[at.KIND, u], at.IS_FIGHTER] > 0.0:
-        target = _choose_focus(floats, ints, stats, agents, u, loop)
+        target = _choose_focus(floats, ints, stats, agents, u, loop, words, near)
         if target >= 0:
-            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+            if ints[at.SCAN_WAIT, u] < LOOK_LOOPS and _walks_blindly(ints, stats, u, loop):
+                return True, floats[at.X, target], floats[at.Y, target]  # it has not looked yet how near it is
+            return (
+                _attack(floats, ints, stats, agents, u, target, words),
+                floats[at.X, target],
+                floats[at.Y, target],
+            )
     goal_x, goal_y = floats[at.GOAL_X, u], floats[at.GOAL_Y, u]
     dx, dy = goal_x - floats[at.X, u], goal_y - floats[at.Y, u]
     if ints[at.ORDER, u] == Order.ATTACK_MOVE and dx * dx + dy * dy <= _ARRIVED * _ARRIVED:
-        ints[at.ORDER, u] = Order.IDLE
+        ints[at.ORDER, u] = ints[at.AFTER, u]
     return ints[at.ORDER, u] == Order.ATTACK_MOVE and floats[at.BACKSWING, u] <= 0.0, goal_x, goal_y
 
 
 @inner
-def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[no-untyped-def]
+def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[no-untyped-def]
     """Act on the order a unit is under; returns whether it walks, and where to."""
     order, target = ints[at.ORDER, u], ints[at.TARGET, u]
     if order == Order.MOVE:
@@ -148,18 +168,55 @@ def _follow_order(floats, ints, stats, agents, u, loop, words):  # type: ignore[
         if floats[at.HEALTH, target] <= 0.0:
             ints[at.ORDER, u], ints[at.TARGET, u], ints[at.FOCUS, u] = Order.IDLE, -1, -1
         elif order == Order.ATTACK:
-            return _attack(floats, ints, stats, agents, u, target, words), floats[at.X, target], floats[at.Y, target]
+            return (
+                _attack(floats, ints, stats, agents, u, target, words),
+                floats[at.X, target],
+                floats[at.Y, target],
+            )
         elif can_be_healed(floats, ints, stats, u, target):
             return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
     elif order != Order.IDLE or ints[at.PASSIVE, u] == 0:
-        return _guard(floats, ints, stats, agents, u, loop, words)
+        return _guard(floats, ints, stats, agents, u, loop, words, near)
     return False, 0.0, 0.0
 
 
 @inner
+def _finish(ints, u, loop, near):  # type: ignore[no-untyped-def]
+    """Note that u has taken its turn, and whether it walked."""
+    ints[at.DONE_LOOP, u] = loop
+    if ints[at.MOVED_LOOP, u] == loop:
+        units = ints.shape[1]
+        count = at.SCRATCH_BLOCKS * units + at.WALKED_COUNT
+        near[at.WALKED * units + near[count]] = u
+        near[count] += 1
+
+
+@inner
+def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near):  # type: ignore[no-untyped-def]
+    """Let those walk who waited for somebody ahead: again while somebody gets on, in the end without waiting."""
+    first = at.WAITING * ints.shape[1]
+    waits = True
+    while waiting > 0:
+        left = 0
+        for k in range(waiting):
+            u = near[first + k]
+            if floats[at.HEALTH, u] <= 0.0:
+                continue
+            stays = waits and waits_on(floats, ints, stats, u, loop, near)
+            if not stays and advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):
+                _finish(ints, u, loop, near)
+            else:
+                near[first + left] = u
+                left += 1
+        waits = left < waiting
+        waiting = left
+
+
+@inner
 def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  # type: ignore[no-untyped-def]
-    """One game loop. The queue keeps the living and those with a missile in the air."""
-    loop = counters[at.LOOPS]
+    """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch (layout.py)."""
+    loop, units = counters[at.LOOPS], ints.shape[1]
+    near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT] = near[at.SCRATCH_BLOCKS * units + at.SHOVED] = 0
     _tick_clocks(floats, ints, stats)
     kept = 0
     for k in range(counters[at.QUEUED]):
@@ -168,16 +225,23 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
             ints[at.QUEUE, kept] = u
             kept += 1
     shuffle(ints, kept, words)
+    waiting = 0
     for k in range(kept):
         u = ints[at.QUEUE, k]
         if floats[at.PENDING, u] > 0.0:
             floats[at.PENDING, u] -= 1.0
             if floats[at.PENDING, u] <= 0.0:
                 arrive(floats, ints, stats, agents, u)
+        walks = False
         if floats[at.HEALTH, u] > 0.0 and not (floats[at.WINDUP, u] > 0.0 and _wind_up(floats, ints, stats, agents, u)):
-            walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words)
-            if walks:
-                advance(floats, ints, stats, agents, land, ways, u, goal_x, goal_y, loop, words, near)
+            walks, goal_x, goal_y = _follow_order(floats, ints, stats, agents, u, loop, words, near)
+            floats[at.WALK_X, u], floats[at.WALK_Y, u] = goal_x, goal_y
+        if walks and not advance(floats, ints, stats, agents, land, ways, u, loop, True, words, near):
+            near[at.WAITING * units + waiting] = u
+            waiting += 1
+        else:
+            _finish(ints, u, loop, near)
+    _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words, near)
     counters[at.QUEUED] = kept
     counters[at.LOOPS] += 1
 

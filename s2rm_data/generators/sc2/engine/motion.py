@@ -1,9 +1,11 @@
 """Walking: toward a point, around walls and units, never through them.
 
-A unit takes its whole step straight ahead if nothing is in the way; else it tries directions turned by 30 to 150
-degrees, first on the side away from what blocks it. A step must not bring two units of a plane nearer than their
-separation radii (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its plane cannot
-pass.
+A unit takes its whole step straight ahead if nothing is in the way. Who stands behind somebody that has yet to walk in
+this loop waits for that, so that a touching block moves as one body. A step that would end inside somebody who walks
+is pushed out of it: the unit slides along. Around who stands, and where sliding brings it hardly nearer, it tries
+directions turned by 30 to 150 degrees, first on the side of the shorter way around. A step must not bring two units of
+a plane nearer than contact (or, if they overlap already, nearer than they are), nor a unit's centre onto a cell its
+plane cannot pass.
 """
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots;
@@ -31,8 +33,12 @@ _TURNS = (
 )
 _FORGET_LOOPS = 8  # after so many loops straight on, the side on which it went around is forgotten
 _SLACK = 1e-9
-# No two separation radii and no step add up to more: spine crawler 0.875, stalker 0.625, zergling 0.185 a loop.
-_FARTHEST_SQ = 1.75 * 1.75
+_DETOURS = 4  # so many rows of units a detour is reckoned around
+_DETOUR_AHEAD = 2.5  # Assumption: who stands farther ahead is not reckoned with
+_LEAST_PROGRESS = 0.3  # Assumption: who slides on by less of its step rather goes around
+_SLIDES = 3  # so many units can a step be pushed out of, one after the other
+# No contact distance and step add up to more: two colossi 1.9375, zergling 0.185 per loop.
+_FARTHEST_SQ = 2.125 * 2.125
 
 
 @inner
@@ -115,33 +121,64 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
     if _blocker(floats, ints, stats, v, new_x, new_y, near, start, others) >= 0:
         return False
     floats[at.X, v], floats[at.Y, v] = new_x, new_y
+    near[at.SCRATCH_BLOCKS * ints.shape[1] + at.SHOVED] = 1
     return True
 
 
 @inner
-def _bend(floats, ints, u, v, ahead_x, ahead_y, words):  # type: ignore[no-untyped-def]
-    """The side on which to pass v (-1 = a wall): the one chosen before, else away from it, else by chance."""
+def _detours(floats, ints, stats, u, ahead_x, ahead_y, loop, near):  # type: ignore[no-untyped-def]
+    """How far u has to step aside, to the left and to the right, to pass everybody who stands within a few units ahead.
+
+    The first round writes them to near[U:], further rounds see whether stepping aside met others of them.
+    """
+    x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
+    first = at.NEAR_TOO * ints.shape[1]
+    stop, left, right, moved = first, 0.0, 0.0, False
+    for w in range(ints.shape[1]):
+        if floats[at.HEALTH, w] <= 0.0 or ints[at.MOVED_LOOP, w] >= loop - 1 or w == u:
+            continue
+        dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
+        apart, along = stats[k, at.APART + ints[at.KIND, w]], dx * ahead_x + dy * ahead_y
+        if apart > 0.0 and -apart < along < _DETOUR_AHEAD:
+            near[stop] = w
+            stop += 1
+            across = ahead_x * dy - ahead_y * dx  # how far w stands to the left
+            if across - apart < left < across + apart - _SLACK:
+                left, moved = across + apart, True
+            if -across - apart < right < -across + apart - _SLACK:
+                right, moved = -across + apart, True
+    rounds = 1
+    while moved and rounds < _DETOURS:
+        moved = False
+        rounds += 1
+        for index in range(first, stop):
+            w = near[index]
+            apart = stats[k, at.APART + ints[at.KIND, w]]
+            across = ahead_x * (floats[at.Y, w] - y) - ahead_y * (floats[at.X, w] - x)
+            if across - apart < left < across + apart - _SLACK:
+                left, moved = across + apart, True
+            if -across - apart < right < -across + apart - _SLACK:
+                right, moved = -across + apart, True
+    return left, right
+
+
+@inner
+def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words, near):  # type: ignore[no-untyped-def]
+    """The side on which to pass v (-1 = a wall): the one chosen before, else the shorter way around everybody who is
+    in the way, else by chance.
+    """
     if ints[at.BEND, u] != 0:
         return ints[at.BEND, u]
-    cross = 0.0
     if v >= 0:
-        cross = ahead_x * (floats[at.Y, v] - floats[at.Y, u]) - ahead_y * (floats[at.X, v] - floats[at.X, u])
-    if cross > 0.0:
-        return -1
-    if cross < 0.0:
-        return 1
+        left, right = _detours(floats, ints, stats, u, ahead_x, ahead_y, loop, near)
+        if left < right - _SLACK:
+            return 1
+        if right < left - _SLACK:
+            return -1
     # Dead ahead: by chance north or south (if it walks north or south itself, east or west); a battle reflected east to
     # west with the same draws stays reflected.
     side = 1 if two_bits(words) & 1 else -1
     return side if ahead_x >= 0.0 else -side
-
-
-@inner
-def _goes_along(floats, ints, stats, u, v, ahead_x, ahead_y, loop):  # type: ignore[no-untyped-def]
-    """Whether v has just been walking the same way (within 60 degrees) and is no slower than u."""
-    same_way = floats[at.FACE_X, v] * ahead_x + floats[at.FACE_Y, v] * ahead_y > 0.5
-    no_slower = stats[ints[at.KIND, v], at.SPEED] >= stats[ints[at.KIND, u], at.SPEED]
-    return same_way and ints[at.MOVED_LOOP, v] >= loop - 1 and no_slower
 
 
 @inner
@@ -154,7 +191,7 @@ def _go(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped
 def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = floats[at.X, u], floats[at.Y, u], int(stats[ints[at.KIND, u], at.PLANE])
-    side = _bend(floats, ints, u, v, ahead_x, ahead_y, words)
+    side = _bend(floats, ints, stats, u, v, ahead_x, ahead_y, loop, words, near)
     turns = 5 if v >= 0 else 2  # along a wall only as long as it brings the unit nearer
     for _ in range(2):
         for k in range(turns):
@@ -173,34 +210,102 @@ def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, wo
 
 
 @inner
-def advance(floats, ints, stats, agents, land, ways, u, goal_x, goal_y, loop, words, near):  # type: ignore[no-untyped-def]
-    """One loop of walking toward a point; `near` is scratch space for 2 U slots."""
-    kind = ints[at.KIND, u]
-    plane, speed = int(stats[kind, at.PLANE]), stats[kind, at.SPEED]
+def _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):  # type: ignore[no-untyped-def]
+    """Take the step ahead, pushed out of whoever is in the way; False if that brings the unit hardly nearer."""
     x, y = floats[at.X, u], floats[at.Y, u]
-    goal_x, goal_y = _heading(ways, plane, x, y, goal_x, goal_y)
+    new_x, new_y = x + step * ahead_x, y + step * ahead_y
+    for _ in range(_SLIDES):
+        v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
+        if v < 0:
+            break
+        dx, dy = new_x - floats[at.X, v], new_y - floats[at.Y, v]
+        distance = np.sqrt(dx * dx + dy * dy)
+        if distance < _SLACK:
+            return False
+        scale = (stats[ints[at.KIND, u], at.APART + ints[at.KIND, v]] + _SLACK) / distance
+        new_x, new_y = floats[at.X, v] + dx * scale, floats[at.Y, v] + dy * scale
+    dx, dy = new_x - x, new_y - y
+    length = np.sqrt(dx * dx + dy * dy)
+    if dx * ahead_x + dy * ahead_y < _LEAST_PROGRESS * step:
+        return False
+    if length > step:
+        new_x, new_y = x + dx * step / length, y + dy * step / length
+    if not can_stand(land, int(stats[ints[at.KIND, u], at.PLANE]), new_x, new_y):
+        return False
+    if _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop) >= 0:
+        return False
+    _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
+    return True
+
+
+@inner
+def _pace(floats, ints, stats, u, loop):  # type: ignore[no-untyped-def]
+    """Speed in this loop, counted once however often the unit tries to walk."""
+    if ints[at.WAIT_LOOP, u] != loop:
+        if ints[at.MOVED_LOOP, u] < loop - 1:
+            floats[at.PACE, u] = 0.0
+        kind = ints[at.KIND, u]
+        floats[at.PACE, u] = min(stats[kind, at.SPEED], floats[at.PACE, u] + stats[kind, at.ACCELERATION])
+    return floats[at.PACE, u]
+
+
+@inner
+def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near):  # type: ignore[no-untyped-def]
+    """One loop of walking toward the point (WALK_X, WALK_Y); `near` is scratch space (layout.py).
+
+    Returns False if the unit waits for somebody ahead who has not finished this loop; never unless it `waits`.
+    """
+    kind = ints[at.KIND, u]
+    plane = int(stats[kind, at.PLANE])
+    x, y = floats[at.X, u], floats[at.Y, u]
+    goal_x, goal_y = _heading(ways, plane, x, y, floats[at.WALK_X, u], floats[at.WALK_Y, u])
     dx, dy = goal_x - x, goal_y - y
     distance = np.sqrt(dx * dx + dy * dy)
-    if distance < _SLACK or speed == 0.0:
-        return
-    if ints[at.MOVED_LOOP, u] < loop - 1:
-        floats[at.PACE, u] = 0.0
-    floats[at.PACE, u] = min(speed, floats[at.PACE, u] + stats[kind, at.ACCELERATION])
-    step = min(floats[at.PACE, u], distance)
+    if distance < _SLACK or stats[kind, at.SPEED] == 0.0:
+        return True
+    step = min(_pace(floats, ints, stats, u, loop), distance)
     ahead_x, ahead_y = dx / distance, dy / distance
     new_x, new_y = x + step * ahead_x, y + step * ahead_y
     stop = _neighbours(floats, ints, stats, u, step, near, 0)
     v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
-    if v >= 0 and (v < agents) == (u < agents):
-        if ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0:
-            if _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
-                v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
-        elif _goes_along(floats, ints, stats, u, v, ahead_x, ahead_y, loop):
-            return  # the one ahead is about to make room
+    if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
+        units = ints.shape[1]
+        ints[at.WAIT_LOOP, u] = loop
+        near[at.AHEAD * units + u] = v
+        near[at.SEEN * units + u] = near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT]
+        return False
+    idle_friend = v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0
+    if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
+        v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v < 0 and can_stand(land, plane, new_x, new_y):
         ints[at.STRAIGHT, u] += 1
         if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
             ints[at.BEND, u] = 0
         _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
-    else:
-        _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
+        return True
+    walker_ahead = v >= 0 and ints[at.MOVED_LOOP, v] >= loop
+    if walker_ahead and _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
+        return True
+    _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop)
+    return True
+
+
+@inner
+def waits_on(floats, ints, stats, u, loop, near):  # type: ignore[no-untyped-def]
+    """Whether u, which waits, would find what it found at its last try: who is ahead has not finished this loop, and
+    nobody has walked up to it since.
+    """
+    units = ints.shape[1]
+    v = near[at.AHEAD * units + u]
+    last = at.SCRATCH_BLOCKS * units
+    if ints[at.DONE_LOOP, v] == loop or floats[at.HEALTH, v] <= 0.0 or near[last + at.SHOVED] != 0:
+        return False
+    x, y, kind, step = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u], floats[at.PACE, u] + _SLACK
+    for k in range(near[at.SEEN * units + u], near[last + at.WALKED_COUNT]):
+        w = near[at.WALKED * units + k]
+        dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
+        reach = stats[kind, at.APART + ints[at.KIND, w]] + step
+        if dx * dx + dy * dy < reach * reach:
+            return False
+    near[at.SEEN * units + u] = near[last + at.WALKED_COUNT]
+    return True

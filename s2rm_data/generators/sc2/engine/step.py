@@ -80,7 +80,7 @@ def _step_battle(floats, ints, stats, agents, land, ways, limits, counters, word
 
 @compiled
 def step_batch(floats, ints, stats, agents, land, ways, limits, counters, words, actions, reward, near):  # type: ignore[no-untyped-def]
-    """One step of every battle that is not over; the others stay as they are. `near` is scratch space, (2 U,)."""
+    """One step of every battle that is not over; the others stay as they are. `near` is scratch space (layout.py)."""
     for b in range(floats.shape[0]):
         reward[b] = 0.0
         if counters[b, at.OUTCOME] == Outcome.RUNNING:

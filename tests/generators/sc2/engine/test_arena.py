@@ -33,7 +33,11 @@ def same(engine: Engine, arena: Arena, slots: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("name", ["5s3z", "1c3s5z", "MMM2"])
 def test_units_put_there_one_by_one_fight_the_scenarios_battle(name: str) -> None:
-    engine, arena = Engine(parse(name), [SEED]), Arena(parse("3s5z"), SEED)
+    start = formation(parse(name)).position + CENTRE
+    engine = Engine(parse(name), [SEED], position=start)
+    for slot in range(parse(name).agent_count, engine.units):
+        engine.order(0, slot, Order.ATTACK_MOVE, point=parse(name).order_segment[0])
+    arena = Arena(parse("3s5z"), SEED, head_start=False)
     old = arena.units
     put(arena, name)
     agents = parse(name).agent_count

@@ -10,7 +10,7 @@ from s2rm_data.generators.sc2.codes import Action, Order
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.scenarios import parse
-from s2rm_data.generators.sc2.units import AIR, MEDIVAC, UNIT_TYPES
+from s2rm_data.generators.sc2.units import AIR, CONTACT_OVERLAP, MEDIVAC, UNIT_TYPES
 
 STEPS = {Action.NORTH: (0, 1), Action.SOUTH: (0, -1), Action.EAST: (1, 0), Action.WEST: (-1, 0)}
 CROWDED = ("3s5z", "1c3s5z", "MMM2", "corridor", "bane_vs_bane", "2c_vs_64zg", "6h_vs_8z", "so_many_baneling")
@@ -57,8 +57,8 @@ def test_nobody_walks_through_units_of_the_own_plane_or_walls(name: str) -> None
     for engine in random_play(name, 40, battles=4):
         kind = engine.unit_type
         plane = np.array([UNIT_TYPES[int(number)].plane for number in kind])
-        radius = np.array([UNIT_TYPES[int(number)].separation_radius for number in kind])
-        apart = radius[:, None] + radius[None]
+        radius = np.array([UNIT_TYPES[int(number)].radius for number in kind])
+        apart = radius[:, None] + radius[None] - CONTACT_OVERLAP
         for b in range(4):
             alive = engine.snapshot().health[b] > 0
             points = engine.position[b]

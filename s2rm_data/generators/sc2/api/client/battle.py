@@ -39,9 +39,9 @@ from s2rm_data.generators.sc2.api.client.field import (
 from s2rm_data.generators.sc2.api.client.process import GameFault, GameProcess, faults
 from s2rm_data.generators.sc2.api.packages import require_protocol
 from s2rm_data.generators.sc2.codes import Ability, Action, Outcome
-from s2rm_data.generators.sc2.engine import Orders
+from s2rm_data.generators.sc2.engine import Engine, Orders
+from s2rm_data.generators.sc2.engine.batch import HEAD_START_LOOPS
 from s2rm_data.generators.sc2.engine.step import KILL_REWARD, MOVE_AMOUNT, REWARD_SCALE, WIN_REWARD
-from s2rm_data.generators.sc2.formation import CENTRE, formation
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, SMAC_RANK, UNIT_TYPES
@@ -81,7 +81,9 @@ class GameBattle:
         with faults():
             self._pathing = read_pathing(self._controller.game_info())
             self._observation = self._wait(lambda ours, theirs: _complete(host, ours, theirs), "the map's armies")
-            self._slots = self._recognise(host) if host is scenario else self._spawn(host)
+            self._slots = self._recognise(host) if host is scenario else self._spawn(host, seed)
+            # A game's first battle is seen a loop earlier than all others; here every battle is its game's first.
+            self._controller.step(HEAD_START_LOOPS)
             self._look()
         self._max_reward = self._possible_reward()
         self.reward = np.zeros(1)
@@ -126,7 +128,7 @@ class GameBattle:
             [(TYPE_OF_STANDARD[unit.unit_type], unit) for unit in theirs],
         )
 
-    def _spawn(self, host: Scenario) -> Slots:
+    def _spawn(self, host: Scenario, seed: int) -> Slots:
         """Replace the map's armies by the scenario's, unit by unit where the embedded engine would put them.
 
         Meanwhile somebody stands far away from them all: if nobody is left on the field, the map creates its own again.
@@ -134,8 +136,8 @@ class GameBattle:
         types = self._custom_types(host)
         ids = STANDARD_ID | {number: api_id for api_id, number in types.items()}
         before = [unit for army in armies(self._observation) for unit in army]
-        start, agents = formation(self._scenario), self._scenario.agent_count
-        spots = [(float(x), float(y)) for x, y in start.position + CENTRE]
+        start, agents = Engine(self._scenario, [seed], head_start=False), self._scenario.agent_count
+        spots = [(float(x), float(y)) for x, y in start.position[0]]
         self._create(STANDARD_ID[host.agents[0].unit_type], PLAYER, self._far_from(spots))
         old = {unit.tag for unit in before}
         seen = self._wait(lambda ours, theirs: len(ours) + len(theirs) == len(old) + 1, "the one that stays")

@@ -32,7 +32,7 @@ from s2rm_data.generators.sc2.codes import ORDERS, Order
 from s2rm_data.generators.sc2.engine.arena import Arena
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE, terrain
-from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
 from s2rm_data.philox import philox
 
 BATTLE_SUFFIX = "_battle"
@@ -90,7 +90,8 @@ class Game:
         self._begin(self.seed)
 
     def _begin(self, seed: int) -> None:
-        self.arena = Arena(self.scenario, seed)
+        # No head start: a game's first battle has none, and in later ones SMAC waits a loop longer than armies need.
+        self.arena = Arena(self.scenario, seed, head_start=False)
         self.tag_of = [next(self.tags) for _ in range(self.arena.units)]  # by slot
         self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
         self.battle_seed = seed
@@ -203,7 +204,7 @@ class Game:
         """The point itself if the unit can stand there, else the nearest spot where it can."""
         unit, kinds = UNIT_TYPES[number], self.arena.unit_type[self.alive]
         others = [UNIT_TYPES[int(kind)] for kind in kinds]
-        apart = np.array([unit.separation_radius + o.separation_radius if o.plane == unit.plane else 0 for o in others])
+        apart = np.array([contact_distance(unit, other) for other in others])
         places = self.arena.centred[self.alive] + CENTRE
         for spots in np.array_split(np.array(point) + _spiral(), _RINGS):
             inside = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]

@@ -41,18 +41,38 @@ def give(game: Game, command: Any) -> int:
     ability = SYNONYMS.get(command.ability_id, command.ability_id)
     if ability not in (Ability.MOVE, Ability.ATTACK, Ability.STOP, Ability.HEAL, Ability.SMART):
         return NOT_SUPPORTED
-    result = SUCCESS
+    result, places = SUCCESS, _places(game, ability, command)
     for tag in command.unit_tags:
-        outcome = _give_one(game, tag, ability, command)
+        outcome = _give_one(game, tag, ability, command, places)
         result = outcome if outcome != SUCCESS else result
     return result if command.unit_tags else ERROR
 
 
-def _give_one(game: Game, tag: int, ability: int, command: Any) -> int:
+def _controlled(game: Game, tag: int) -> int | None:
+    """The slot of a living unit that the client may order."""
     slot = game.slot(tag)
-    if slot is None or (game.owner(slot) != PLAYER and not game.control_enemy):
+    return None if slot is None or (game.owner(slot) != PLAYER and not game.control_enemy) else slot
+
+
+def _places(game: Game, ability: int, command: Any) -> dict[int, tuple[float, float]]:
+    """Slot -> own goal of each unit that an attack-move sends, relative to the map's centre: a group keeps its form."""
+    asked = (command.target_world_space_pos.x, command.target_world_space_pos.y)
+    to_point = ability == Ability.ATTACK and command.HasField("target_world_space_pos")
+    if not to_point or not all(np.isfinite(coordinate) for coordinate in asked):
+        return {}
+    slots = [slot for slot in (_controlled(game, tag) for tag in command.unit_tags) if slot is not None]
+    group = [slot for slot in dict.fromkeys(slots) if UNIT_TYPES[int(game.arena.unit_type[slot])].speed_per_second > 0]
+    if not group:
+        return {}
+    goals = game.arena.own_goals(group, (asked[0] - CENTRE, asked[1] - CENTRE))
+    return dict(zip(group, goals, strict=True))
+
+
+def _give_one(game: Game, tag: int, ability: int, command: Any, places: dict[int, tuple[float, float]]) -> int:
+    slot = _controlled(game, tag)
+    if slot is None:
         return YOU_CANT_CONTROL_THAT_UNIT
-    order = _resolve(game, slot, ability, command)
+    order = _resolve(game, slot, ability, command, places)
     if isinstance(order, int):
         return order
     if command.queue_command and (game.queues.get(tag) or game.arena.orders().kind[0, slot] != Order.IDLE):
@@ -66,7 +86,9 @@ def _give_one(game: Game, tag: int, ability: int, command: Any) -> int:
     return SUCCESS
 
 
-def _resolve(game: Game, slot: int, ability: int, command: Any) -> Command | int:
+def _resolve(
+    game: Game, slot: int, ability: int, command: Any, places: dict[int, tuple[float, float]]
+) -> Command | int:
     """The engine's order for a unit, or why there is none."""
     if ability == Ability.STOP:
         return Command(kind=Order.IDLE)
@@ -81,8 +103,7 @@ def _resolve(game: Game, slot: int, ability: int, command: Any) -> Command | int
         return CANT_USE_THERE
     moves = UNIT_TYPES[int(game.arena.unit_type[slot])].speed_per_second > 0
     if ability == Ability.ATTACK:
-        goal = (asked[0] - CENTRE, asked[1] - CENTRE)
-        return Command(kind=Order.ATTACK_MOVE, goal=goal) if moves else Command(kind=Order.IDLE)
+        return Command(kind=Order.ATTACK_MOVE, goal=places[slot]) if moves else Command(kind=Order.IDLE)
     goal = (_meant(game, slot, 0, asked[0]), _meant(game, slot, 1, asked[1]))
     return Command(kind=Order.MOVE, goal=goal) if moves else UNIT_CANT_MOVE
 
