@@ -60,6 +60,7 @@ class WorldModel(nn.Module, ABC):
     def __init__(self, config: ModelConfig, *, decoder_input: int, inject_position: bool) -> None:
         super().__init__()
         self.config = config
+        self.learning = config.learning  # looked up once: compiled code cannot ask a registry
         position_size = config.embedding_size if inject_position else 0
         self.embedding = PositionalEmbedding(config)
         self.encoder = build_encoder(config, position_size=position_size)
@@ -139,7 +140,7 @@ class WorldModel(nn.Module, ABC):
         steps = query_position.shape[:3]
         image = self.decoder(*self.attend(hidden, self.embedding(query_position)))
         image = image.flatten(0, 1).unflatten(0, steps)
-        return self.config.learning.prediction(image)
+        return self.learning.prediction(image)
 
     def encode_views(self, views: Tensor, s: Tensor) -> Tensor:
         """E of every view, masked or not: (B, T, V, C, H, W), (B, T, V, d) -> (B, T, V, encoding_size)."""
@@ -148,7 +149,7 @@ class WorldModel(nn.Module, ABC):
     def loss_terms(self, prediction: Prediction, batch: Batch) -> dict[str, Tensor]:
         if batch.targets is None:
             raise UsageError("a batch without targets has no loss; give Batch its targets")
-        return self.config.learning.loss_terms(prediction, batch.targets, batch.query_mask)
+        return self.learning.loss_terms(prediction, batch.targets, batch.query_mask)
 
     def loss(self, prediction: Prediction, batch: Batch) -> Tensor:
         """Sum of the world's terms, each a mean over what exists."""
