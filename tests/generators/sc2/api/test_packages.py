@@ -20,7 +20,7 @@ sys.path.insert(0, {folder!r})
 CHECK = """
 import sys
 from s2rm_data.errors import S2RMError
-from s2rm_data.generators.sc2.api.client import packages
+from s2rm_data.generators.sc2.api import packages
 try:
     packages.{check}()
 except S2RMError as error:
