@@ -68,7 +68,7 @@ class TrainConfig:
     loader_threads: Threads = 1
     precision: Annotated[str, one_of(*PRECISIONS)] = "float32"
     compile: bool = False
-    checkpoint_seconds: Annotated[float, above(0, at_most=1e6)] = 30.0
+    checkpoint_seconds: Annotated[float, above(0, at_most=1e9)] = 30.0
 
     model_fields: dict[str, Any] = field(default_factory=dict)
 
