@@ -1,8 +1,8 @@
 """HDF5 files, written by a process of their own.
 
 The HDF5 library crashes (SIGSEGV) when it closes a file that the disk refused a part of. Here that ends a child process
-and becomes an error; the program itself goes on. The child says how far it is on its standard output, one line of JSON
-at a time.
+and becomes an error; the program itself continues. The child says how far it is on its standard output, one line of
+JSON at a time.
 """
 
 from __future__ import annotations
