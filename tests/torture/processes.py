@@ -107,27 +107,32 @@ def _wait(rng: random.Random, process: object, seconds: float) -> None:
     time.sleep(rng.random() * seconds if rng.random() < 0.8 else rng.random() * 0.3)
 
 
-def kill(rng: random.Random, workspace: Workspace) -> None:
-    """A command that writes is killed, once or several times, and finished: nothing is lost."""
+def kill(rng: random.Random, workspace: Workspace) -> int:
+    """A command that writes is killed, once or several times, and finished: nothing is lost. Returns the kills."""
     with workspace.fresh() as folder:
         program, words, out, seconds = _job(rng, workspace, folder)
         _reference(workspace, program, words, out)
+        kills = 0
         for _ in range(rng.randint(1, 3)):
             process = started(program, *words)
             _wait(rng, process, seconds)
+            kills += process.poll() is None
             process.kill()
             ended(process, DOCUMENTED | {-signal.SIGKILL})
         _finish(workspace, program, words, out)
+        return kills
 
 
-def signals(rng: random.Random, workspace: Workspace) -> None:
-    """A command gets one signal or a burst of them at a random moment, also while it starts."""
+def signals(rng: random.Random, workspace: Workspace) -> int:
+    """A command gets one signal or a burst at a random moment, also while it starts. Returns the signals that came."""
     with workspace.fresh() as folder:
         program, words, out, seconds = _job(rng, workspace, folder)
         process = started(program, *words)
         _wait_for_handlers(process.pid)
         _wait(rng, process, seconds)
+        sent = 0
         for _ in range(rng.choice([1, 1, 2, 3, 8])):
+            sent += process.poll() is None
             process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
             time.sleep(rng.choice([0, 0.001, 0.02]))
         status, _, err = ended(process, {0, 130})
@@ -135,6 +140,7 @@ def signals(rng: random.Random, workspace: Workspace) -> None:
             raise Finding(f"interrupted without a word: {process.args}")
         if program != "eval" and rng.random() < 0.3:
             _finish(workspace, program, words, out)
+        return sent
 
 
 def _wait_for_handlers(pid: int) -> None:

@@ -24,7 +24,7 @@ from torture.processes import full_disk, kill, rivals, signals
 from torture.stores import damage, damage_run, hostile
 
 # Attack -> function, and how many cases of it make one round.
-ATTACKS: dict[str, tuple[Callable[..., None], int]] = {
+ATTACKS: dict[str, tuple[Callable[..., int | None], int]] = {
     "damage": (damage, 30),
     "hostile": (hostile, 20),
     "damage_run": (damage_run, 10),
@@ -38,15 +38,15 @@ ATTACKS: dict[str, tuple[Callable[..., None], int]] = {
 }
 
 
-def run_case(attack: str, seed: int, number: int, workspace: Workspace) -> str:
-    """What was found; empty if nothing was."""
+def run_case(attack: str, seed: int, number: int, workspace: Workspace) -> tuple[str, int]:
+    """What was found, empty if nothing was; and how many blows were dealt (a case may hold several kills)."""
     try:
-        ATTACKS[attack][0](generator(seed, attack, number), workspace)
+        blows = ATTACKS[attack][0](generator(seed, attack, number), workspace)
     except Finding as finding:
-        return str(finding)
+        return str(finding), 1
     except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
-        return traceback.format_exc()
-    return ""
+        return traceback.format_exc(), 1
+    return "", 1 if blows is None else blows
 
 
 class Session:
@@ -54,16 +54,18 @@ class Session:
 
     def __init__(self, path: Path, seed: int) -> None:
         self.path = path
-        self.state = {"seed": seed, "cases": {}, "findings": []}
+        self.state = {"seed": seed, "cases": {}, "blows": {}, "findings": []}
         if path.exists():
             saved = json.loads(path.read_text())
-            self.state = saved if saved["seed"] == seed else self.state
+            self.state = {**self.state, **saved} if saved["seed"] == seed else self.state
 
     def next_number(self, attack: str) -> int:
         return int(self.state["cases"].get(attack, 0))  # type: ignore[union-attr]
 
-    def record(self, attack: str, number: int, found: str) -> None:
+    def record(self, attack: str, number: int, found: str, blows: int) -> None:
         self.state["cases"][attack] = number + 1  # type: ignore[index]
+        dealt: dict[str, int] = self.state["blows"]  # type: ignore[assignment]
+        dealt[attack] = dealt.get(attack, 0) + blows
         if found:
             self.state["findings"].append({"attack": attack, "case": number, "found": found})  # type: ignore[union-attr]
         self.path.write_text(json.dumps(self.state, indent=1))
@@ -90,7 +92,7 @@ def main() -> int:
 
 
 def _one(attack: str, seed: int, number: int, workspace: Workspace) -> int:
-    found = run_case(attack, seed, number, workspace)
+    found, _ = run_case(attack, seed, number, workspace)
     if found:
         print(f"python tests/torture/run.py --seed {seed} --attack {attack} --case {number}\n  {found}", flush=True)
     return int(bool(found))
@@ -105,12 +107,13 @@ def _many(chosen: list[str], given: argparse.Namespace, workspace: Workspace) ->
                 if time.monotonic() >= until:
                     break
                 number = session.next_number(attack)
-                found = run_case(attack, given.seed, number, workspace)
-                session.record(attack, number, found)
+                found, blows = run_case(attack, given.seed, number, workspace)
+                session.record(attack, number, found, blows)
                 if found:
                     command = f"python tests/torture/run.py --seed {given.seed} --attack {attack} --case {number}"
                     print(f"{command}\n  {found}", flush=True)
-    print(json.dumps(session.state["cases"]), f"findings: {len(session.state['findings'])}")
+    print(f"cases {json.dumps(session.state['cases'])}\nblows {json.dumps(session.state['blows'])}")
+    print(f"findings {len(session.state['findings'])}")
     return int(bool(session.state["findings"]))
 
 

@@ -20,10 +20,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.mark.parametrize("attack", list(ATTACKS))
 def test_nothing_breaks(attack: str, workspace: Workspace) -> None:
     for number in range(SHARE.get(attack, 1)):
-        assert run_case(attack, 0, number, workspace) == "", f"--seed 0 --attack {attack} --case {number}"
+        assert run_case(attack, 0, number, workspace)[0] == "", f"--seed 0 --attack {attack} --case {number}"
 
 
 def test_an_attack_notices_what_breaks(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the defence that it attacks, an attack finds something."""
     monkeypatch.setattr("torture.stores.verify", lambda path: type("Blind", (), {"problems": []})())
-    assert any("unnoticed by verify" in run_case("damage", 0, number, workspace) for number in range(3))
+    assert any("unnoticed by verify" in run_case("damage", 0, number, workspace)[0] for number in range(3))
