@@ -26,6 +26,7 @@ from typing import Any
 import numba as nb
 
 from s2rm_data.errors import S2RMWarning
+from s2rm_data.progress import COMPILING
 
 _PACKAGE = Path(__file__).parent
 _UNREADABLE = (
@@ -134,13 +135,17 @@ def _harden(cache: Any, stamp: str) -> None:
 
     def load_overload(*arguments: Any) -> Any:
         try:
-            return load(*arguments)
+            found = load(*arguments)
         except _UNREADABLE:
             with contextlib.suppress(OSError):
                 cache.flush()  # an index that cannot be read could not be added to either
-            return None
+            found = None
+        if found is None:
+            COMPILING.begin()  # numba compiles what is not in the cache, and then saves it
+        return found
 
     def save_overload(*arguments: Any) -> None:
+        COMPILING.end()
         try:
             save(*arguments)
         except OSError as error:

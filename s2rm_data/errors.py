@@ -62,10 +62,15 @@ class S2RMWarning(UserWarning):
     """Something a user should know although the work continues; the command line prints it as one line."""
 
 
+def nearest(name: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that is nearest, if any is near: at least six letters in ten are the same, in order."""
+    return next(iter(difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)), None)
+
+
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the nearest allowed name, or nothing."""
-    near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, allowed)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def missing_component(package: str, extra: str, needed_for: str) -> MissingComponentError:

@@ -37,7 +37,7 @@ def test_a_constant_changed_in_another_file_changes_what_compiled_code_does(tmp_
     copy.mkdir()
     (copy / "generators").mkdir()
     (copy / "__init__.py").write_text("")
-    for name in ("compiled.py", "errors.py", "philox.py"):
+    for name in ("compiled.py", "errors.py", "philox.py", "progress.py"):
         shutil.copy(PACKAGE / name, copy)
     (copy / "generators" / "__init__.py").write_text("")
     (copy / "generators" / "kernel.py").write_text(
@@ -62,7 +62,7 @@ def unwritable(tmp_path: Path) -> Path:
         (tmp_path / part).mkdir()
         (tmp_path / part / "__init__.py").write_text("")
         (tmp_path / part / "__pycache__").write_text("")
-    for name in ("compiled.py", "errors.py", "philox.py"):
+    for name in ("compiled.py", "errors.py", "philox.py", "progress.py"):
         shutil.copy(PACKAGE / name, tmp_path / "s2rm_data")
     (tmp_path / "s2rm_data" / "generators" / "kernel.py").write_text(
         "from s2rm_data.compiled import compiled\n\n\n"

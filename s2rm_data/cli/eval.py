@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(s2rm_data.__version__, prog_name="s2rm-eval")
+@click.argument("paths", metavar="[RUN]...", type=click.Path(path_type=Path), nargs=-1)
 @click.option(
     "--run",
     "runs",
     type=click.Path(path_type=Path),
     multiple=True,
-    required=True,
-    help="Run folder of s2rm-train, or a folder of them; may be repeated.",
+    help="Run folder of s2rm-train, or a folder of them; may be repeated. The same as RUN.",
 )
 @click.option("--store", type=click.Path(path_type=Path), default=None, help="Store.  [default: the runs' own]")
 @click.option(
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
 def evaluate(
+    paths: tuple[Path, ...],
     runs: tuple[Path, ...],
     store: Path | None,
     out: Path | None,
@@ -80,7 +81,7 @@ def evaluate(
 
     \b
     Examples:
-      s2rm-eval --run runs/s2gru --quick                       # a first look
+      s2rm-eval runs/s2gru --quick                             # a first look
       s2rm-eval --run runs/s2gru --run runs/lstm --store data.zarr --out compared
       s2rm-eval --run runs --out all                           # every run folder in runs/
       s2rm-eval --run runs/s2gru/seeds --sequences 200         # intervals over seeds
@@ -90,9 +91,11 @@ def evaluate(
     from s2rm_data.evaluation.evaluate import evaluate as evaluate_runs
     from s2rm_data.evaluation.runs import load_runs
 
+    if not (chosen := (*runs, *paths)):
+        raise UsageError("no run given; name the folder of one, as in s2rm-eval runs/one (s2rm-train makes it)")
     config = _config(options, given)
     on = _set_up(device, threads)
-    loaded = load_runs(runs, on)
+    loaded = load_runs(chosen, on)
     opened = _open_store(loaded, store)
     folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 and loaded[0].path else Path("evaluation"))
     check_folder(folder, overwrite=overwrite)

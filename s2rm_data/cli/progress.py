@@ -6,12 +6,19 @@ import sys
 import threading
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from s2rm_data.progress import Progress
+from s2rm_data.cli.sizes import human
+from s2rm_data.progress import COMPILING, Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LINE_SECONDS = 5.0  # between two plain lines
+SHORTEST_BAR = 8  # columns; where there are fewer, counts stand alone
+COMPILE_WORDS = "compiling code, once per installation"
 
 
 class QuietProgress(Progress):
@@ -34,7 +41,7 @@ class LineProgress(QuietProgress):
         self._total = self._done = self._already = 0
         self._waiting = True
         self._begun = self._said = time.monotonic()
-        self._slow_start = threading.Timer(LINE_SECONDS, self._say, ["starting (the first run compiles code)"])
+        self._slow_start = threading.Timer(LINE_SECONDS, self._say_why_slow)
         self._slow_start.daemon = True
 
     def __exit__(
@@ -63,52 +70,92 @@ class LineProgress(QuietProgress):
                 left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
                 self._say(f"{100 * self._done // self._total}%, {left:.0f} s left")
 
+    def _say_why_slow(self) -> None:
+        self._say(COMPILE_WORDS if COMPILING else "starting")
+
     def _say(self, text: str) -> None:
         click.echo(f"{self._program}: {self._done:,} of {self._total:,} {self._unit}, {text}", err=True)
 
 
 class BarProgress(QuietProgress):
-    """A bar with speed and time left; honours NO_COLOR."""
+    """Two lines: what is being done, and a bar with counts and times, which takes what they leave; honours NO_COLOR."""
 
-    def __init__(self, doing: str, unit: str) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar
+    def __init__(self, doing: str, unit: str, console: Console | None = None) -> None:
+        from rich.live import Live
 
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            *([DownloadColumn()] if unit == "bytes" else [MofNCompleteColumn(), TextColumn(unit)]),
-            TextColumn("elapsed"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._doing = doing
-        self._task = self._bar.add_task(f"{doing} (compiles on the first run)", total=None)
+        self._doing, self._unit = doing, unit
+        self._mutex = threading.Lock()
+        self._total: int | None = None
+        self._done = self._already = 0
+        self._begun = time.monotonic()
+        self._first: float | None = None  # when something had been done: before that it was starting and compiling
+        self._console = console or _standard_error()
+        self._live = Live(console=self._console, get_renderable=self._picture, refresh_per_second=4)
 
     def __enter__(self) -> Progress:
-        self._bar.start()
+        self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        self._live.stop()
 
     def start(self, total: int, done: int) -> None:
-        self._bar.update(self._task, total=total, completed=done)
+        with self._mutex:
+            self._total, self._done, self._already = total, done, done
 
     def advance(self, amount: int) -> None:
-        self._bar.update(self._task, advance=amount, description=self._doing)
+        with self._mutex:
+            self._done += amount
+            if self._first is None:
+                self._first, self._already = time.monotonic(), self._done
+
+    def _picture(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        with self._mutex:
+            counts, title = self._counts(), self._title()
+        width = min(40, self._console.width - len(counts) - 1)
+        row = Table.grid(padding=(0, 1))
+        if width >= SHORTEST_BAR:
+            row.add_row(ProgressBar(total=self._total, completed=self._done, width=width), counts)
+        else:
+            row.add_row(counts)
+        return Group(title, row)
+
+    def _title(self) -> str:
+        if self._first is None and COMPILING:
+            return f"{self._doing}: {COMPILE_WORDS}"
+        return self._doing if self._total is not None else f"{self._doing}: starting"
+
+    def _counts(self) -> str:
+        """`1,200 of 27,000 sequences, 0:12, 3:40 left`; without the times where the terminal is too narrow for them."""
+        if self._total is None:
+            return _clock(time.monotonic() - self._begun)
+        if self._unit == "bytes":
+            counts = f"{human(self._done)} of {human(self._total)}"
+        else:
+            counts = f"{self._done:,} of {self._total:,} {self._unit}"
+        times = f", {_clock(time.monotonic() - self._begun)}"
+        if self._first is not None and self._done > self._already:
+            seconds = (self._total - self._done) * (time.monotonic() - self._first) / (self._done - self._already)
+            times += f", {_clock(seconds)} left"
+        return counts + times if len(counts + times) <= self._console.width else counts
+
+
+def _standard_error() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def progress_for(doing: str, unit: str, *, quiet: bool) -> QuietProgress:

@@ -48,7 +48,7 @@ _RUNNING: set[subprocess.Popen[str]] = set()
     help="World to reproduce; may be repeated.  [default: all that have a reproduction]",
 )
 @click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one per core]")
-@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes; train nothing.")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done; make and train nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
 @click.option(
     "--plugin",
@@ -72,17 +72,15 @@ def reproduce(
     """
     plan = _plan(out, size, worlds, plugins)
     side_by_side = jobs or available_cores()
+    if only_plan:
+        _show(plan)
+        return
     out.mkdir(parents=True, exist_ok=True)
-    for job in plan.data_jobs():  # seconds, and the estimate needs it
-        _say(f"data: {job.name}")
+    for number, job in enumerate(jobs_of_data := plan.data_jobs(), 1):  # minutes, and the estimate needs them
+        _say(f"data, {number} of {len(jobs_of_data)}: {job.name}")
         _run(job, out)
     seconds = _estimate(plan, side_by_side)
     _say(f"about {_duration(seconds)} of training left, {side_by_side} at once, and some minutes of evaluation")
-    if only_plan:
-        for title, stage in plan.stages():
-            for job in stage:
-                click.echo(f"{title}{' (done)' * job.done}: s2rm-{job.program} {' '.join(job.arguments)}")
-        return
     if not yes and sys.stdin.isatty():
         click.confirm("start?", abort=True)
     begun = time.monotonic()
@@ -90,6 +88,16 @@ def reproduce(
         if not title.endswith("data"):
             _stage(title, stage, side_by_side, out)
     _say(f"done in {_duration(time.monotonic() - begun)}: {out / 'results'}")
+
+
+def _show(plan: Plan) -> None:
+    """Every command in order. How long it takes is measured on the data, so it is told once these are there."""
+    steps = 0
+    for title, stage in plan.stages():
+        for job in stage:
+            click.echo(f"{title}{' (done)' * job.done}: s2rm-{job.program} {' '.join(job.arguments)}")
+            steps += 0 if job.done or _diverged(job) else job.steps
+    _say(f"{steps:,} training steps left; without --plan, the data are made first and the time is measured on them")
 
 
 def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...]) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning
+from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, nearest
 from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
@@ -41,7 +41,7 @@ def run(command: click.Command, name: str) -> NoReturn:
         _fail(error.format_message(), 2)
     except click.ClickException as error:
         usage = f"{error.ctx.get_usage()}\n" if isinstance(error, click.UsageError) and error.ctx else ""
-        _fail(f"{usage}{name}: {error.format_message()}", 2)
+        _fail(f"{usage}{name}: {_message(error)}", 2)
     except BrokenPipeError:
         _close_pipe()
     except SystemExit as leaving:
@@ -52,6 +52,18 @@ def run(command: click.Command, name: str) -> NoReturn:
         _fail_unexpectedly(name, error)
     end_at_once()
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _message(error: click.ClickException) -> str:
+    """click's own message, which suggests for a wrong option only what is near it: dashes are not likeness."""
+    if not isinstance(error, click.NoSuchOption) or not error.ctx:
+        return error.format_message()
+    known = {
+        word.lstrip("-"): word for p in error.ctx.command.get_params(error.ctx) for word in p.opts if len(word) > 2
+    }
+    near = nearest(error.option_name.lstrip("-"), known)
+    suggestion = f"; did you mean {known[near]}?" if near else f"; `{error.ctx.command_path} --help` lists the options"
+    return f"there is no option {error.option_name}{suggestion}"
 
 
 def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError, did_you_mean
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.files import disk_errors, make_folder, sync_folder, write_whole
 from s2rm_data.making.run import split_spec
 from s2rm_data.making.shards import build_shard
@@ -21,7 +21,7 @@ from s2rm_data.store.conflicts import check_links
 from s2rm_data.store.documents import json_bytes
 from s2rm_data.store.layout import META, consolidated, group_document, parents
 from s2rm_data.store.manifest import Entry, Manifest, check_object, read_document
-from s2rm_data.store.reader import Group, Store
+from s2rm_data.store.reader import Group, Store, unknown_group
 from s2rm_data.store.writer import StoreWriter
 from s2rm_data.world import world_of
 
@@ -39,9 +39,7 @@ def repair(path: Path, group: str, *, progress: Progress | None = None) -> Repai
     store = Store(path)
     group = group.strip("/")
     if group not in store.manifest.groups:
-        listed = ", ".join(sorted(store.manifest.groups)) or "nothing yet"
-        nearest = did_you_mean(group, store.manifest.groups)
-        raise UsageError(f"{path} has no group {group!r}{nearest}; it has {listed}")
+        raise unknown_group(str(path), group, sorted(store.manifest.groups))
     with StoreWriter(path) as writer:
         check_links(path, group)
         return _Repair(path, writer.manifest, group, progress or Progress()).run()

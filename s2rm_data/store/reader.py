@@ -284,9 +284,7 @@ class Store:
                 "run the command that makes it again to finish it"
             )
         if group not in self.manifest.groups:
-            listed = ", ".join(self.groups) or "nothing yet"
-            nearest = did_you_mean(group, self.groups)
-            raise UnknownNameError(f"{self.path} has no group {group!r}{nearest}; it has {listed}")
+            raise unknown_group(str(self.path), group, self.groups)
         return Group(self, group)
 
     def _repr_html_(self) -> str:
@@ -296,6 +294,15 @@ class Store:
 
     def __repr__(self) -> str:
         return f"<Store {self.path}: {', '.join(self.groups)}>"
+
+
+def unknown_group(store: str, group: str, groups: Sequence[str]) -> UnknownNameError:
+    """For a name that is not a group's; one that groups lie under is answered with these."""
+    inside = [name for name in groups if name.startswith(group + "/")]
+    if inside:
+        return UnknownNameError(f"{group} in {store} is not one group but {len(inside)}: {', '.join(inside)}; name one")
+    listed = ", ".join(groups) or "nothing yet"
+    return UnknownNameError(f"{store} has no group {group!r}{did_you_mean(group, groups)}; it has {listed}")
 
 
 _INDEXING = "index the first dimension with an integer, a slice or a list of integers; the rest on what comes back"

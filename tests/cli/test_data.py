@@ -226,6 +226,19 @@ def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: P
     assert tree(path) == tree(tmp_path / "whole.zarr")
 
 
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("--gravidity", "there is no option --gravidity; `s2rm-data bballs --help` lists the options"),
+        ("--trian", "there is no option --trian; did you mean --train?"),
+    ],
+)
+def test_a_wrong_option_is_answered_with_one_that_is_near_or_none(typed: str, words: str, tmp_path: Path) -> None:
+    status, _, err = run("bballs", typed, "3", cwd=tmp_path)
+    assert status == 2
+    assert words in err
+
+
 def test_verify_names_what_is_damaged(made: Path, tmp_path: Path) -> None:
     assert run("verify", str(made), cwd=tmp_path)[0] == 0
     shard = made / "bballs/val/frames/c.0.0.0.0"

@@ -55,8 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(folder: Path) -> Path:
-    """The store is found through the runs."""
-    status, shown, err = run("--run", "runs", "--quick", "--threads", "1", "--out", "all", cwd=folder)
+    """The store is found through the runs, whose folder needs no --run."""
+    status, shown, err = run("runs", "--quick", "--threads", "1", "--out", "all", cwd=folder)
     assert status == 0, err
     assert shown.splitlines()[0] == "all/report.html"
     return folder / "all"

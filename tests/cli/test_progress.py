@@ -1,11 +1,15 @@
-"""Plain lines of progress, with a clock that the test sets."""
+"""Progress, plain and as a bar, with a clock that the test sets."""
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 
 from s2rm_data.cli import progress as module
-from s2rm_data.cli.progress import LINE_SECONDS, LineProgress
+from s2rm_data.cli.progress import LINE_SECONDS, BarProgress, LineProgress
+from s2rm_data.progress import COMPILING
 
 
 @pytest.fixture
@@ -43,3 +47,37 @@ def test_what_was_there_already_is_said_and_not_counted_as_speed(
     first, second = capsys.readouterr().err.splitlines()
     assert first == "s2rm-data: 40 of 100 episodes, were there already"
     assert second == "s2rm-data: 60 of 100 episodes, 60%, 24 s left"
+
+
+def shown(bar: BarProgress, console: Console) -> list[str]:
+    with console.capture() as captured:
+        console.print(bar._picture())
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [36, 60, 120])
+def test_a_bar_shows_whole_counts_however_narrow_the_terminal(clock: list[float], width: int) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    bar = BarProgress("generating", "sequences", console)
+    bar.start(27_000, 0)
+    bar.advance(2_000)
+    clock[0] += 90
+    bar.advance(1_000)
+    title, line = shown(bar, console)
+    assert title == "generating"
+    assert "3,000 of 27,000 sequences" in line
+    assert ("1:30, 36:00 left" in line) == (width > 36)
+    assert len(line) <= width
+
+
+def test_a_bar_says_that_code_is_being_compiled(clock: list[float]) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    bar = BarProgress("generating", "sequences", console)
+    assert shown(bar, console)[0] == "generating: starting"
+    COMPILING.begin()
+    try:
+        bar.start(10, 0)
+        assert shown(bar, console)[0] == "generating: compiling code, once per installation"
+    finally:
+        COMPILING.end()
+    assert shown(bar, console)[0] == "generating"

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from s2rm_data import registry
 from s2rm_data.cli import reproduce
@@ -77,6 +78,15 @@ def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: 
     assert list(reproduce._plan(tmp_path, "smoke", (), ()).worlds) == ["bballs", "sc2"]
     with pytest.raises(UsageError, match="--size huge is not known; the choices are laptop, smoke"):
         reproduce._plan(tmp_path, "huge", (), ())
+
+
+def test_the_plan_is_shown_without_making_anything(tmp_path: Path) -> None:
+    done = CliRunner().invoke(reproduce.reproduce, ["--plan", "--size", "smoke", "--out", str(tmp_path / "all")])
+    assert done.exit_code == 0, done.output
+    assert "data: s2rm-data bballs" in done.stdout
+    assert "sc2: evaluation: s2rm-eval" in done.stdout
+    assert "training steps left" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_durations_are_words() -> None:

@@ -128,6 +128,8 @@ def test_a_group_that_nobody_can_make_again_is_named(toy_store: Path) -> None:
     (toy_store / "toy/train/seed/c.0").unlink()
     with pytest.raises(UsageError, match="toy/train was made by 'toy', a world that is not installed"):
         repair(toy_store, "toy/train")
+    with pytest.raises(UsageError, match=r"toy in .* is not one group but 2: toy/train, toy/val; name one"):
+        repair(toy_store, "toy")
     with pytest.raises(UsageError, match=r"no group 'toy/trian'; did you mean 'toy/train'"):
         repair(toy_store, "toy/trian")
 

@@ -34,10 +34,10 @@ def _policies() -> list[str]:
 
 
 def _description(policy: str) -> str:
-    from s2rm_data.generators.sc2.policies import POLICIES
+    from s2rm_data.generators.sc2.policies import description
 
     try:
-        return str(POLICIES.load(policy).description)
+        return description(policy)
     except UsageError as error:
         return f"cannot be used: {error}"
 

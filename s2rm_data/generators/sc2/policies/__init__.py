@@ -7,6 +7,8 @@ actions; a little memory of its own; one random word. It returns a SMAC action n
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from s2rm_data.registry import Registry
@@ -24,6 +26,16 @@ POLICIES = Registry(
     entry_points="s2rm_data.policies",
     hint="s2rm-data sc2 --list shows them",
 )
+
+
+def description(name: str) -> str:
+    """What a policy says of itself. Built-in ones are read, not imported: to import them compiles code."""
+    if name not in POLICIES.names() or POLICIES.origin(name) is not None:
+        return str(POLICIES.load(name).description)
+    tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Policy"]
+    words = {keyword.arg: keyword.value for keyword in calls[0].keywords}
+    return str(ast.literal_eval(words["description"]))
 
 
 def __getattr__(name: str) -> Any:
