@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.engine.chance import BEFORE_THE_BATTLE, DOMAIN, JITTERS, NEXT_DRAW, SEED, WORDS
+from s2rm_data.generators.sc2.engine.acting import act_batch, look_batch
+from s2rm_data.generators.sc2.engine.chance import JITTERS, NEXT_DRAW, SEED, WORDS, setup_draws
 from s2rm_data.generators.sc2.engine.loop import LOOK_LOOPS
 from s2rm_data.generators.sc2.engine.step import (
     KILL_REWARD,
@@ -27,7 +29,6 @@ from s2rm_data.generators.sc2.maps import CELLS, SIZE, Terrain, terrain
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
-from s2rm_data.philox import philox, to_unit
 
 # Measured: in every episode but a game's first, enemies have walked one loop when SMAC first observes (8m 93 of 93).
 HEAD_START_LOOPS = 1
@@ -107,8 +108,9 @@ class Engine:
 
     def _draw(self, number: int) -> NDArray[np.float64]:
         """(B,) numbers in [0, 1), one for each seed; what is drawn before the first loop has numbers of its own."""
-        tag = np.uint64(BEFORE_THE_BATTLE)
-        return np.array([to_unit(philox(seed, DOMAIN, np.uint64(number), tag)[0]) for seed in self.seeds])
+        drawn = np.empty(len(self.seeds))
+        setup_draws(self.seeds, number, drawn)
+        return drawn
 
     def _draw_formations(self, mirrored: bool) -> NDArray[np.float64]:
         """(B, U, 2) start positions relative to the map's centre."""
@@ -177,9 +179,18 @@ class Engine:
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
         step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward, self._near)
 
+    def act(self, actions: NDArray[np.int64], move_amount: float) -> None:
+        """Give the agents' actions (B, N) as orders, moves by `move_amount`, and run no loop; `run_loops` follows."""
+        act_batch(self.floats, self.ints, self._table, self.agents, actions, move_amount)
+
     def run_loops(self, loops: int) -> None:
         """Game loops without actions; steps, reward and outcome do not change."""
         run_loops(*self._shared, self.counters, self.words, loops, self._near)
+
+    def adopt(self, rows: NDArray[np.int64], other: Engine, other_rows: NDArray[np.int64]) -> None:
+        """Replace the battles `rows` by copies of battles of another batch of the same scenario."""
+        for name in ("seeds", "floats", "ints", "counters", "words", "reward"):
+            getattr(self, name)[rows] = getattr(other, name)[other_rows]
 
     def order(
         self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None
@@ -240,15 +251,18 @@ class Engine:
 
     def snapshot(self) -> Snapshot:
         """What policies and the renderer see; fresh arrays."""
-        alive = self.floats[:, at.HEALTH] > 0
+        shape = (len(self.seeds), self.units)
+        position = np.empty((*shape, 2), dtype=np.float32)
+        health, shield, energy, cooldown = np.empty((4, *shape), dtype=np.float32)
+        look_batch(self.floats, position, health, shield, energy, cooldown)
         return Snapshot(
             agents=self.agents,
             unit_type=self.unit_type,
-            position=self.position.astype(np.float32),
-            health=self.floats[:, at.HEALTH].astype(np.float32),
-            shield=self.floats[:, at.SHIELD].astype(np.float32),
-            energy=self.floats[:, at.ENERGY].astype(np.float32),
-            cooldown_loops=np.where(alive, np.maximum(self.floats[:, at.COOLDOWN], 0.0), 0.0).astype(np.float32),
+            position=position,
+            health=health,
+            shield=shield,
+            energy=energy,
+            cooldown_loops=cooldown,
         )
 
     def available(self) -> NDArray[np.bool_]:
@@ -309,6 +323,7 @@ def _max_reward(scenario: Scenario) -> float:
     return points + WIN_REWARD
 
 
+@cache
 def _ways(ground: Terrain) -> NDArray[np.int16]:
     """The terrain's waypoints, or none at all if every way on it is straight."""
     straight = (ground.waypoint == np.arange(CELLS)) | (ground.waypoint < 0)

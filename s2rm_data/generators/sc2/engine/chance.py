@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from s2rm_data.generators.sc2.engine import layout as at
-from s2rm_data.generators.sc2.engine.compiled import inner
-from s2rm_data.philox import philox
+from s2rm_data.generators.sc2.engine.compiled import compiled, inner
+from s2rm_data.philox import philox, to_unit
 
 DOMAIN = np.uint64(
     0x5343322D42415454
@@ -67,3 +67,10 @@ def shuffle(ints, count, words):  # type: ignore[no-untyped-def]
                 word >>= _16
                 ints[at.QUEUE, last], ints[at.QUEUE, other] = ints[at.QUEUE, other], ints[at.QUEUE, last]
                 last -= 1
+
+
+@compiled
+def setup_draws(seeds, number, drawn):  # type: ignore[no-untyped-def]
+    """Into (B,): numbers in [0, 1), one for each seed, of those that set a battle up."""
+    for b in range(seeds.shape[0]):
+        drawn[b] = to_unit(philox(seeds[b], DOMAIN, np.uint64(number), np.uint64(BEFORE_THE_BATTLE))[0])
