@@ -45,7 +45,7 @@ _said: set[str] = set()
 def sources_digest() -> str:
     """SHA-256 of every file that compiled functions, or the constants frozen into them, come from."""
     files = [_PACKAGE / "compiled.py", _PACKAGE / "philox.py"]
-    files += [file for part in ("generators", "loading") for file in sorted((_PACKAGE / part).rglob("*.py"))]
+    files += [file for part in ("generators", "loading", "envs") for file in sorted((_PACKAGE / part).rglob("*.py"))]
     return _digest(files)
 
 

@@ -17,6 +17,7 @@ PACKAGE = Path(s2rm_data.__file__).parent
 LAYERS = [
     {"api"},
     {"cli"},
+    {"envs"},
     {"training", "evaluation", "making", "inspection"},
     {"loading", "models"},
     {"store", "generators"},
@@ -34,7 +35,7 @@ WORLD_PARTS = {
     },
     "loading": {"loading", "learning", "crops", "images", "scores"},
 }  # fmt: skip
-NAMES_A_WORLD = {"cli/sc2_server.py", "api.py"}  # a command and the front door's own names
+NAMES_A_WORLD = {"cli/sc2_server.py", "api.py", "envs"}  # a command, the front door's own names, the environments
 FORBIDDEN = {  # external package -> the only parts that may import it
     "zarr": {"store"},
     "click": {"cli"},

@@ -1,30 +1,38 @@
-"""SMAC's feature vectors: what a SMAC agent observes and the global state, computed for whole batches from snapshots.
+"""SMAC's feature vectors: what a SMAC agent observes, the global state and the masks, computed for whole batches.
 
     features = Features(engine.unit_type, engine.agents)
     observation = features.observe(engine.snapshot(), engine.available())      # (B, N, O)
     state = features.state(engine.snapshot(), last_actions)                    # (B, S)
 
-The layout is that of smac/env/starcraft2/starcraft2.py with its default options (health of everybody in sight, last
-actions in the state only). An observation is: the four moves available; for each enemy, then for each other agent,
-in slot order: attack available (visible), distance, relative x and y, health, shield, unit type; own health, shield,
-unit type. What is dead or out of sight is all zeros, and so is everything a dead agent observes.
+The layout is that of smac/env/starcraft2/starcraft2.py with the options of its constructor. An observation is: the
+four moves available (pathing grid, terrain height); for each enemy, then for each other agent, in slot order: attack
+available (visible), distance, relative x and y, health, shield, unit type (an agent's last action); own health, shield,
+unit type (the time). What is dead or out of sight is all zeros, and so is all that a dead agent observes, but
+the time. Everything is computed from the float32 values of a snapshot, as SMAC computes it from the API's.
 """
 
 # B battles, U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.config import check_fields
+from s2rm_data.generators.sc2 import feature_vectors as vectors
 from s2rm_data.generators.sc2.codes import Action
-from s2rm_data.generators.sc2.maps import SIZE
+from s2rm_data.generators.sc2.maps import SIZE, Terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
-from s2rm_data.generators.sc2.team import SIGHT
 from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
 
+SIGHT = 9.0  # SMAC's sight range, centre to centre
+SHOOT_RANGE = 6.0  # how far SMAC's agents may shoot, centre to centre
+MOVE_AMOUNT = 2.0  # SMAC's default: how far a move goes
 # SMAC's table of maximal cooldowns in loops; a medivac shows its energy instead. Its own, not those of the unit table.
-_MAX_COOLDOWN = {
+MAX_COOLDOWN = {
     "marine": 15.0,
     "marauder": 25.0,
     "medivac": 200.0,
@@ -36,89 +44,187 @@ _MAX_COOLDOWN = {
     "baneling": 1.0,
 }
 _STALKER, _ZEALOT = NUMBER_OF["stalker"], NUMBER_OF["zealot"]
+_KINDS = len(UNIT_TYPES) + 1
+# SMAC looks at the terrain around an agent in this order, in moves; last, for the height alone, where it stands.
+AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)], dtype=np.int64)
+NO_ACTION = -1  # as a last action: before the first step
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureOptions:
+    """The options of SMAC's constructor that decide what an observation and the state contain."""
+
+    obs_all_health: bool = True
+    obs_own_health: bool = True  # without obs_all_health; with it, always
+    obs_last_action: bool = False
+    obs_pathing_grid: bool = False
+    obs_terrain_height: bool = False
+    obs_timestep_number: bool = False
+    state_last_action: bool = True
+    state_timestep_number: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def own_health(self) -> bool:
+        return self.obs_all_health or self.obs_own_health
 
 
 class Features:
-    """The layout for one pair of armies: `unit_type` (U,), of which the first `agents` are agents."""
+    """The layout for one pair of armies: `unit_type` (U,), of which the first `agents` are agents.
 
-    def __init__(self, unit_type: NDArray[np.uint8], agents: int) -> None:
+    `terrain` is needed for the terrain options alone. `moves` of the terrain features are of `move_amount` map units.
+    """
+
+    def __init__(
+        self,
+        unit_type: NDArray[np.uint8],
+        agents: int,
+        options: FeatureOptions | None = None,
+        *,
+        terrain: Terrain | None = None,
+        move_amount: float = MOVE_AMOUNT,
+    ) -> None:
+        self.options = options or FeatureOptions()
         self.agents, self.enemies = agents, len(unit_type) - agents
         kinds = [UNIT_TYPES[int(number)] for number in unit_type]
-        self._health_max = np.array([kind.health for kind in kinds])
-        self._shield_max = np.array([max(kind.shield, 1.0) for kind in kinds])
-        self._max_cooldown = np.array([_MAX_COOLDOWN.get(kind.name, 15.0) for kind in kinds])
-        self._healer = np.array([kind.is_healer for kind in kinds])
+        heals = any(kind.is_healer for kind in kinds[:agents])
+        self.actions = Action.ATTACK + (max(self.agents, self.enemies) if heals else self.enemies)
         # SMAC gives shields to a side by its race.
-        self._ally_shield = any(kind.shield > 0 for kind in kinds[:agents])
-        self._enemy_shield = any(kind.shield > 0 for kind in kinds[agents:])
-        self.type_bits = _type_bits(unit_type, agents)  # (U, bits) one-hot
-        self._others = np.array([[v for v in range(agents) if v != u] for u in range(agents)], dtype=np.int64)
-        bits = self.type_bits.shape[1]
-        self._enemy_width, self._ally_width = 5 + self._enemy_shield + bits, 5 + self._ally_shield + bits
-        self.observation_size = (
-            4 + self.enemies * self._enemy_width + (agents - 1) * self._ally_width + 1 + self._ally_shield + bits
+        self.ally_shield = any(kind.shield > 0 for kind in kinds[:agents])
+        self.enemy_shield = any(kind.shield > 0 for kind in kinds[agents:])
+        self._type_index, self.bits = _type_index(unit_type, agents)
+        self._unit_type = unit_type
+        self._stats = _stats()
+        grid = terrain.pathing if terrain else np.ones((SIZE, SIZE), dtype=np.bool_)
+        height = terrain.height if terrain else np.ones((SIZE, SIZE))
+        self._ground = np.stack([grid.astype(np.float64), height])  # (2, 32, 32)
+        self._around = (AROUND * move_amount).astype(np.int64)
+        health = self.options.obs_all_health
+        self.enemy_width = 4 + health * (1 + self.enemy_shield) + self.bits
+        self.ally_width = 4 + health * (1 + self.ally_shield) + self.bits + self.actions * self.options.obs_last_action
+        self.move_width = (
+            4
+            + vectors.PATHING_POINTS * self.options.obs_pathing_grid
+            + vectors.HEIGHT_POINTS * self.options.obs_terrain_height
+        )
+        self.own_width = self.options.own_health * (1 + self.ally_shield) + self.bits
+        self._widths = np.array([self.move_width, self.enemy_width, self.ally_width], dtype=np.int64)
+        self._shields = np.array([self.ally_shield, self.enemy_shield], dtype=np.int64)
+        flags = (
+            health, self.options.own_health, self.options.obs_last_action, self.options.obs_pathing_grid,
+            self.options.obs_terrain_height, self.options.obs_timestep_number,
+        )  # fmt: skip
+        self._flags = np.array(flags, dtype=np.bool_)
+
+    @property
+    def type_bits(self) -> NDArray[np.float64]:
+        """(U, bits) one-hot types."""
+        side = (np.arange(len(self._unit_type)) >= self.agents).astype(np.int64)
+        one_hot: NDArray[np.float64] = np.eye(max(self.bits, 1))[self._type_index[side, self._unit_type]]
+        return one_hot[:, : self.bits]
+
+    def type_index(self, unit_type: int, *, ours: bool) -> int:
+        """The place of a type among the one-hot bits of its side."""
+        return int(self._type_index[0 if ours else 1, unit_type])
+
+    @property
+    def observation_size(self) -> int:
+        """O. SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0."""
+        timed = 2 * self.options.obs_timestep_number
+        return int(
+            self.move_width
+            + self.enemies * self.enemy_width
+            + (self.agents - 1) * self.ally_width
+            + self.own_width
+            + timed
         )
 
-    def observe(self, snapshot: Snapshot, available: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """(B, N, O) for available (B, N, A)."""
-        B, N = len(snapshot.health), self.agents
-        position = snapshot.position.astype(np.float64)
-        toward = position[:, None, :, :] - position[:, :N, None, :]  # (B, N, U, 2)
-        distance = np.hypot(toward[..., 0], toward[..., 1])
-        alive = snapshot.health > 0
-        seen = (distance < SIGHT) & alive[:, None, :] & alive[:, :N, None]  # (B, N, U)
-        body = self._body(snapshot)  # (B, U, 2 + bits) health, shield, type
-        sight = np.concatenate([distance[..., None], toward], axis=-1) / SIGHT
-        sight = np.concatenate([np.ones_like(distance)[..., None], sight, np.repeat(body[:, None], N, axis=1)], axis=-1)
-        sight[~seen] = 0.0
-        enemies = sight[:, :, N:]
-        enemies[..., 0] *= available[:, :, Action.ATTACK : Action.ATTACK + self.enemies]
-        allies = (
-            np.take_along_axis(sight[:, :, :N], self._others[None, :, :, None], axis=2) if N > 1 else sight[:, :, :0]
-        )
-        own = np.where(alive[:, :N, None], body[:, :N], 0.0)
-        parts = (
-            available[:, :, Action.NORTH : Action.NORTH + 4],
-            _flat(enemies, 5, self._enemy_shield),
-            _flat(allies, 5, self._ally_shield),
-            own if self._ally_shield else np.delete(own, 1, axis=-1),
-        )
-        return np.concatenate([part.reshape(B, N, -1) for part in parts], axis=-1).astype(np.float32)
+    @property
+    def state_size(self) -> int:
+        """S"""
+        units = self.agents * (4 + self.ally_shield + self.bits) + self.enemies * (3 + self.enemy_shield + self.bits)
+        actions = self.agents * self.actions * self.options.state_last_action
+        return int(units + actions + self.options.state_timestep_number)
 
-    def _body(self, snapshot: Snapshot) -> NDArray[np.float64]:
-        bits = np.broadcast_to(self.type_bits, (len(snapshot.health), *self.type_bits.shape))
-        health, shield = snapshot.health / self._health_max, snapshot.shield / self._shield_max
-        return np.concatenate([health[..., None], shield[..., None], bits], axis=-1)
+    def observe(
+        self,
+        snapshot: Snapshot,
+        available: NDArray[np.bool_],
+        last_actions: NDArray[np.int64] | None = None,
+        time: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float32]:
+        """(B, N, O) for available (B, N, A), last_actions (B, N) or none yet, time (B,) as a share of the limit."""
+        B = len(snapshot.health)
+        out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
+        body = np.empty((2, self.agents + self.enemies), dtype=np.float32)
+        vectors.write_observations(
+            snapshot.position, snapshot.health, snapshot.shield, _kinds(snapshot), available,
+            self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._ground, self._around,
+            self._widths, self._shields, self._flags, body, out,
+        )  # fmt: skip
+        return out
 
-    def state(self, snapshot: Snapshot, last_actions: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """(B, S) all agents, all enemies, and the last actions (B, N, A), one-hot and all False before the first."""
-        B, N = len(snapshot.health), self.agents
-        body = self._body(snapshot)
-        place = (snapshot.position.astype(np.float64) - SIZE / 2) / SIZE  # the playable area is the whole map
-        cooldown = np.where(self._healer, snapshot.energy, snapshot.cooldown_loops) / self._max_cooldown
-        units = np.concatenate([body[..., :1], cooldown[..., None], place, body[..., 1:]], axis=-1)
-        units[snapshot.health <= 0] = 0.0
-        enemies = np.delete(units[:, N:], 1, axis=-1)  # SMAC hides the enemies' cooldowns
-        parts = (
-            _flat(units[:, :N], 4, self._ally_shield),
-            _flat(enemies, 3, self._enemy_shield),
-            last_actions.reshape(B, -1),
-        )
-        return np.concatenate([part.reshape(B, -1) for part in parts], axis=-1).astype(np.float32)
+    def _last(self, last_actions: NDArray[np.int64] | None, battles: int) -> NDArray[np.int64]:
+        return np.full((battles, self.agents), NO_ACTION) if last_actions is None else last_actions
+
+    def state(
+        self,
+        snapshot: Snapshot,
+        last_actions: NDArray[np.int64] | None = None,
+        time: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float32]:
+        """(B, S) all agents, all enemies, the last actions one-hot (none before the first step), the time."""
+        B = len(snapshot.health)
+        out = np.zeros((B, self.state_size), dtype=np.float32)
+        vectors.write_states(
+            snapshot.position, snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops,
+            _kinds(snapshot), self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._shields,
+            self.bits, self.actions, self.options.state_last_action, self.options.state_timestep_number, out,
+        )  # fmt: skip
+        return out
 
 
-def _flat(rows: NDArray[np.float64], shield: int, has_shield: bool) -> NDArray[np.float64]:
-    """Rows without the column `shield` where a side has none."""
-    return rows if has_shield else np.delete(rows, shield, axis=-1)
+def available_actions(
+    snapshot: Snapshot, actions: int, pathing: NDArray[np.bool_], move_amount: float = MOVE_AMOUNT
+) -> NDArray[np.bool_]:
+    """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees; pathing (32, 32) is its pathing grid."""
+    masks = np.zeros((len(snapshot.health), snapshot.agents, actions), dtype=np.bool_)
+    vectors.write_masks(
+        snapshot.position, snapshot.health, _kinds(snapshot), _stats(), pathing, float(move_amount), masks
+    )
+    return masks
 
 
-def _type_bits(unit_type: NDArray[np.uint8], agents: int) -> NDArray[np.float64]:
-    """(U, bits) one-hot types in SMAC's order; no bits where each side has a single type, as in SMAC's registry."""
+@cache
+def _stats() -> NDArray[np.float64]:
+    table = np.ones((_KINDS, vectors.COLUMNS))
+    for number, kind in UNIT_TYPES.items():
+        cooldown = MAX_COOLDOWN.get(kind.name, 15.0)
+        table[number] = kind.health, max(kind.shield, 1.0), cooldown, kind.is_healer, SIGHT, SHOOT_RANGE
+    return table
+
+
+def _kinds(snapshot: Snapshot) -> NDArray[np.uint8]:
+    """(B, U) unit types, battle by battle."""
+    return np.ascontiguousarray(np.broadcast_to(snapshot.unit_type, snapshot.health.shape), dtype=np.uint8)
+
+
+def _time(time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
+    return np.zeros(battles) if time is None else time
+
+
+def _type_index(unit_type: NDArray[np.uint8], agents: int) -> tuple[NDArray[np.int64], int]:
+    """(2, types) the place of each type among the one-hot bits, for agents and for enemies, in SMAC's order; and how
+    many bits there are: none where each side has a single type, as in SMAC's registry.
+    """
     ours, theirs = set(unit_type[:agents].tolist()), set(unit_type[agents:].tolist())
+    index = np.zeros((2, _KINDS), dtype=np.int64)
     if len(ours) == 1 and len(theirs) == 1:
-        return np.zeros((len(unit_type), 0))
+        return index, 0
     kinds = sorted(ours | theirs, key=SMAC_RANK.__getitem__)
-    bits = (unit_type[:, None] == np.array(kinds)).astype(np.float64)
+    index[:, kinds] = np.arange(len(kinds))
     if set(kinds) == {_STALKER, _ZEALOT}:  # SMAC numbers these enemies by the game's ids: zealot 73, stalker 74
-        bits[agents:] = bits[agents:, ::-1]
-    return bits
+        index[1] = 1 - index[1]
+    return index, len(kinds)

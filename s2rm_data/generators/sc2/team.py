@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2.features import SIGHT
 from s2rm_data.generators.sc2.policies import POLICIES
 from s2rm_data.generators.sc2.policies._view import MEMORY, act, draw_member
 from s2rm_data.generators.sc2.snapshot import Snapshot
-
-SIGHT = 9.0  # SMAC's sight range, centre to centre
 
 
 def members_of(policy: str) -> tuple[str, ...]:

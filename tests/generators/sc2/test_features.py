@@ -71,9 +71,8 @@ def observed_by(engine: Engine, features: Features, battle: int, agent: int) -> 
 def test_sizes_are_smac_s(name: str) -> None:
     engine = Engine(parse(name), [1])
     features = Features(engine.unit_type, engine.agents)
-    nothing = np.zeros((1, engine.agents, engine.actions), dtype=np.bool_)
     observation = features.observe(engine.snapshot(), engine.available())
-    state = features.state(engine.snapshot(), nothing)
+    state = features.state(engine.snapshot())
     assert (observation.shape, state.shape) == ((1, engine.agents, SIZES[name][0]), (1, SIZES[name][1]))
     assert features.observation_size == SIZES[name][0]
 
@@ -103,8 +102,7 @@ def test_stalkers_and_zealots_have_swapped_types_on_the_enemies_side_as_in_smac(
 def test_the_state_tells_all_agents_then_all_enemies_then_the_last_actions() -> None:
     engine = fought("MMM2", 14)
     features, now = Features(engine.unit_type, engine.agents), engine.snapshot()
-    last = np.zeros((2, engine.agents, engine.actions), dtype=np.bool_)
-    last[:, :, 1] = True
+    last = np.full((2, engine.agents), 1)
     state = features.state(now, last)
     allies = state[:, : 10 * 7].reshape(2, 10, 7)  # health, cooldown or energy, x, y, three types
     enemies = state[:, 70 : 70 + 12 * 6].reshape(2, 12, 6)
@@ -115,4 +113,5 @@ def test_the_state_tells_all_agents_then_all_enemies_then_the_last_actions() -> 
     assert UNIT_TYPES[int(engine.unit_type[medivac])].is_healer
     assert np.allclose(allies[:, medivac, 1], now.energy[:, medivac] / 200)
     assert np.allclose(allies[:, 2, 1], now.cooldown_loops[:, 2] / 15)
-    assert np.array_equal(state[:, 142:].reshape(last.shape) > 0, last)
+    assert np.array_equal(state[:, 142:].reshape(2, engine.agents, -1), np.eye(engine.actions)[last])
+    assert not features.state(now)[:, 142:].any()

@@ -56,6 +56,11 @@ def _spiral() -> NDArray[np.float64]:
     return spots[np.argsort(np.sum(spots**2, axis=1), kind="stable")]
 
 
+def battle_seed(seed: int, battle: int) -> int:
+    """The seed of a game's n-th battle: the game's own, then draws from it."""
+    return int(philox(np.uint64(seed), _DOMAIN, np.uint64(battle), np.uint64(0))[0]) if battle else seed
+
+
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """An order that the engine knows, ready to be given when a unit has done what comes before."""
@@ -104,10 +109,6 @@ class Game:
         self.alive: list[int] = np.nonzero(self.arena.alive)[0].tolist()  # slots
         self._living = {self.tag_of[slot] for slot in self.alive}
 
-    def battle_seeds(self, battle: int) -> int:
-        """The seed of a game's n-th battle: the game's own, then draws from it."""
-        return int(philox(np.uint64(self.seed), _DOMAIN, np.uint64(battle), np.uint64(0))[0]) if battle else self.seed
-
     def owner(self, slot: int) -> int:
         return PLAYER if slot < self.arena.agents else OPPONENT
 
@@ -129,7 +130,7 @@ class Game:
             self.loop += 1
             loops -= 1
             self.battle += 1
-            self._begin(self.battle_seeds(self.battle))
+            self._begin(battle_seed(self.seed, self.battle))
         before = self.alive
         try:
             self._run_loops(loops, check)

@@ -1,0 +1,149 @@
+"""Battles for PettingZoo: a `ParallelEnv`, and an AEC environment through PettingZoo's own wrapper.
+
+env = parallel_env("3m", render_mode="rgb_array")
+observations, infos = env.reset(seed=0)
+while env.agents:
+    actions = {name: env.action_space(name).sample(observations[name]["action_mask"]) for name in env.agents}
+    observations, rewards, terminations, truncations, infos = env.step(actions)
+"""
+
+# N agents, A actions, O size of an observation, I x J polar cells
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.config import between, checked
+from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Renderer
+from s2rm_data.envs.spaces import observation_space
+from s2rm_data.envs.vector import VectorEnv
+from s2rm_data.errors import UsageError, missing_component
+from s2rm_data.generators.sc2.codes import Action, Outcome
+from s2rm_data.generators.sc2.units import UNIT_TYPES
+from s2rm_data.seeding import MAX_SEED
+
+try:
+    from gymnasium import spaces
+    from pettingzoo import ParallelEnv
+    from pettingzoo.utils import parallel_to_aec
+except ImportError:
+    raise missing_component("pettingzoo", "envs", "a PettingZoo environment") from None
+
+
+def parallel_env(map_name: str = "8m", **options: Any) -> SmacParallelEnv:
+    """One battle at a time; options are those of `VectorEnv`, and `render_mode`."""
+    return SmacParallelEnv(map_name, **options)
+
+
+def aec_env(map_name: str = "8m", **options: Any) -> Any:
+    """The same, agent by agent."""
+    return parallel_to_aec(SmacParallelEnv(map_name, **options))
+
+
+class SmacParallelEnv(ParallelEnv):
+    """One battle. Agents are named by type and number (`stalker_0`), in SMAC's order; all get the team's reward.
+
+    An observation is a dictionary: `observation` (O,), or the polar images, and `action_mask` (A,) int8. Actions have
+    SMAC's numbers. An agent that dies is terminated and leaves `agents`. The battles of a seed are those of the first
+    environment of a `VectorEnv` of that seed.
+    """
+
+    metadata = {
+        "name": "s2rm_smac_v0",
+        "render_modes": list(MODES),
+        "is_parallelizable": True,
+        "render_fps": FRAMES_PER_SECOND,
+    }
+
+    def __init__(self, map_name: str = "8m", *, render_mode: str | None = None, **options: Any) -> None:
+        options.setdefault("seed", secrets.randbelow(MAX_SEED))
+        self._env = VectorEnv(map_name, 1, **options)
+        self._battles = self._env.battles
+        self.render_mode = render_mode
+        self._renderer = Renderer(self._battles, render_mode) if render_mode else None
+        self.possible_agents = _names(self._battles.engine.unit_type[: self._battles.agents])
+        self._slot = {name: slot for slot, name in enumerate(self.possible_agents)}
+        self.agents: list[str] = []
+        mask = spaces.Box(0, 1, (self._env.actions,), np.int8)
+        space = spaces.Dict({"observation": observation_space(self._env), "action_mask": mask})
+        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
+        self.action_spaces = {name: spaces.Discrete(self._env.actions) for name in self.possible_agents}
+        self.state_space = spaces.Box(-np.inf, np.inf, (self._env.state_size,), np.float32)
+
+    def observation_space(self, agent: str) -> spaces.Space:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space:
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
+        """Start the next battle; with a seed, the first of that seed."""
+        if seed is not None:
+            checked("seed", seed, Annotated[int, between(0, MAX_SEED)])
+        self._env.reset(seed=None if seed is None else int(seed))
+        self.agents = self.possible_agents[:]
+        return self._observe(), {name: {} for name in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict, dict, dict, dict, dict]:
+        """Play one step with an action for each living agent."""
+        if not self.agents:
+            raise UsageError("the episode is over, or has not begun; call reset()")
+        if sorted(actions) != sorted(self.agents):
+            raise UsageError(f"actions came for {sorted(actions)}; the living agents are {sorted(self.agents)}")
+        chosen = np.full((1, self._battles.agents), int(Action.NO_OP), dtype=np.int64)
+        for name, action in actions.items():
+            chosen[0, self._slot[name]] = action
+        self._battles.step(self._env.checked(chosen))
+        outcome = int(self._battles.outcome[0])
+        over, limit = outcome != Outcome.RUNNING, outcome == Outcome.LIMIT
+        dead = self._battles.snapshot.health[0] <= 0
+        terminations = {name: bool(dead[self._slot[name]] or (over and not limit)) for name in self.agents}
+        truncations = {name: limit and not terminations[name] for name in self.agents}
+        rewards = dict.fromkeys(self.agents, float(self._battles.reward[0]))
+        info = {
+            "battle_won": outcome == Outcome.WIN,
+            "dead_allies": int(self._battles.dead[0, 0]),
+            "dead_enemies": int(self._battles.dead[0, 1]),
+        }
+        infos = {name: dict(info) for name in self.agents}
+        observations = self._observe()
+        self.agents = [name for name in self.agents if not (terminations[name] or truncations[name])]
+        if self.render_mode == "human":
+            self.render()
+        return observations, rewards, terminations, truncations, infos
+
+    def _observe(self) -> dict[str, Any]:
+        masks = self._battles.available[0].astype(np.int8)
+        seen = self._env.observe()
+
+        def of(slot: int) -> Any:
+            return {key: images[0, slot] for key, images in seen.items()} if isinstance(seen, dict) else seen[0, slot]
+
+        slots = [self._slot[name] for name in self.agents]
+        return {
+            name: {"observation": of(slot), "action_mask": masks[slot]}
+            for name, slot in zip(self.agents, slots, strict=True)
+        }
+
+    def state(self) -> NDArray[np.float32]:
+        """(S,) SMAC's global state."""
+        return self._battles.state()[0]
+
+    def render(self) -> NDArray[np.uint8] | None:
+        if self._renderer is None:
+            raise UsageError(f"the environment was made without render_mode; the choices are {', '.join(MODES)}")
+        return self._renderer.render()
+
+    def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
+
+
+def _names(unit_type: NDArray[np.uint8]) -> list[str]:
+    """stalker_0, stalker_1, zealot_0, ..."""
+    kinds = [UNIT_TYPES[int(number)].name for number in unit_type]
+    return [f"{kind}_{kinds[:slot].count(kind)}" for slot, kind in enumerate(kinds)]

@@ -1,0 +1,154 @@
+"""Battles as pictures: RGB frames, a live window, or a live picture in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from s2rm_data.envs.battles import BattleBatch
+from s2rm_data.errors import UsageError, missing_component
+from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.maps import SIZE
+from s2rm_data.generators.sc2.units import UNIT_TYPES
+
+MODES = ("human", "rgb_array")
+FRAMES_PER_SECOND = 6
+_AGENT, _ENEMY, _BAR = (43, 108, 176), (197, 48, 48), (225, 225, 225)
+_HEALTH, _SHIELD = (47, 133, 90), (99, 179, 237)
+_GROUND, _WALL = np.array((235, 231, 222)), np.array((120, 116, 110))
+_MARGIN = 1  # cells around the walkable part of the map
+
+
+class Painter:
+    """Draws battles of one scenario, `size` pixels square, north at the top."""
+
+    def __init__(self, battles: BattleBatch, size: int = 512) -> None:
+        self._battles, self.size = battles, size
+        xs, ys = np.nonzero(battles.terrain.pathing)
+        extent = max(np.ptp(xs), np.ptp(ys)) + 1 + 2 * _MARGIN
+        self._west = float((xs.min() + xs.max() + 1 - extent) / 2)
+        self._south = float((ys.min() + ys.max() + 1 - extent) / 2)
+        self._scale = size / extent
+        self._background = self._paint_ground(int(extent))
+        self._font = ImageFont.load_default(max(8.0, 0.5 * self._scale))
+
+    def _paint_ground(self, extent: int) -> Image.Image:
+        cells = np.arange(extent)
+        x = np.clip((self._west + cells + 0.5).astype(np.int64), 0, SIZE - 1)
+        y = np.clip((self._south + cells + 0.5).astype(np.int64), 0, SIZE - 1)[::-1]
+        walkable = self._battles.terrain.pathing[x[None, :], y[:, None]]  # (extent, extent), rows from the north
+        height = self._battles.terrain.height[x[None, :], y[:, None]]
+        shade = 0.85 + 0.15 * (height - height.min()) / max(float(np.ptp(height)), 1e-9)
+        colour = np.where(walkable[..., None], _GROUND, _WALL) * shade[..., None]
+        return Image.fromarray(colour.astype(np.uint8)).resize((self.size, self.size), Image.Resampling.NEAREST)
+
+    def frame(self, row: int = 0) -> NDArray[np.uint8]:
+        """(size, size, 3) one battle as it stands."""
+        image = self._background.copy()
+        pen = ImageDraw.Draw(image)
+        seen = self._battles.snapshot
+        alive = np.flatnonzero(seen.health[row] > 0)
+        for unit in alive:
+            self._draw_aim(pen, row, int(unit))
+        for unit in alive:
+            self._draw_unit(pen, row, int(unit))
+        return np.asarray(image)
+
+    def _at(self, row: int, unit: int) -> tuple[float, float]:
+        x, y = self._battles.snapshot.position[row, unit]
+        return (float(x) - self._west) * self._scale, self.size - (float(y) - self._south) * self._scale
+
+    def _draw_aim(self, pen: ImageDraw.ImageDraw, row: int, unit: int) -> None:
+        """A line to whom a unit attacks or heals."""
+        orders = self._battles.engine.orders()
+        target = int(orders.target[row, unit])
+        walks = int(orders.kind[row, unit]) == Order.MOVE
+        if target >= 0 and not walks and self._battles.snapshot.health[row, target] > 0:
+            colour = _AGENT if unit < self._battles.agents else _ENEMY
+            pen.line([self._at(row, unit), self._at(row, target)], fill=colour, width=1)
+
+    def _draw_unit(self, pen: ImageDraw.ImageDraw, row: int, unit: int) -> None:
+        battles, seen = self._battles, self._battles.snapshot
+        kind = UNIT_TYPES[int(battles.engine.unit_type[unit])]
+        (x, y), r = self._at(row, unit), kind.radius * self._scale
+        fill = _AGENT if unit < battles.agents else _ENEMY
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=fill, outline=(30, 30, 30))
+        pen.text((x, y), kind.letters, fill=(255, 255, 255), font=self._font, anchor="mm")
+        shares = [(float(seen.health[row, unit]) / kind.health, _HEALTH)]
+        if kind.shield:
+            shares.append((float(seen.shield[row, unit]) / kind.shield, _SHIELD))
+        for number, (share, colour) in enumerate(shares):
+            low = y - r - 3 - 4 * number
+            pen.rectangle((x - r, low - 3, x + r, low - 1), fill=_BAR)
+            pen.rectangle((x - r, low - 3, x - r + 2 * r * share, low - 1), fill=colour)
+
+
+class Screen:
+    """Shows frames: as a picture in a notebook, else in a window (pygame)."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._window: Any = None
+        self._notebook = _in_notebook()
+
+    def show(self, frame: NDArray[np.uint8]) -> None:
+        if self._notebook:
+            from IPython import display
+
+            display.clear_output(wait=True)
+            display.display(Image.fromarray(frame))
+            return
+        pygame = _pygame()
+        if self._window is None:
+            pygame.display.init()
+            self._window = pygame.display.set_mode(frame.shape[:2][::-1])
+            pygame.display.set_caption(self._title)
+            self._clock = pygame.time.Clock()
+        pygame.event.pump()
+        self._window.blit(pygame.surfarray.make_surface(frame.swapaxes(0, 1)), (0, 0))
+        pygame.display.flip()
+        self._clock.tick(FRAMES_PER_SECOND)
+
+    def close(self) -> None:
+        if self._window is not None:
+            _pygame().display.quit()
+            self._window = None
+
+
+class Renderer:
+    """What environments render with: `mode` "rgb_array" returns frames, "human" shows them."""
+
+    def __init__(self, battles: BattleBatch, mode: str, size: int = 512) -> None:
+        if mode not in MODES:
+            raise UsageError(f"the render mode is {mode!r}; the choices are {', '.join(MODES)}")
+        self.mode = mode
+        self._painter = Painter(battles, size)
+        self._screen = Screen(battles.options.map_name)
+
+    def render(self, row: int = 0) -> NDArray[np.uint8] | None:
+        frame = self._painter.frame(row)
+        if self.mode == "rgb_array":
+            return frame
+        self._screen.show(frame)
+        return None
+
+    def close(self) -> None:
+        self._screen.close()
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _pygame() -> Any:
+    try:
+        import pygame
+    except ImportError:
+        raise missing_component("pygame", "envs", "a window") from None
+    return pygame

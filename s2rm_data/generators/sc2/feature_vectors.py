@@ -1,0 +1,177 @@
+"""SMAC's feature vectors, written number by number in compiled code; `features` says what they are."""
+
+# B battles, U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
+
+from __future__ import annotations
+
+import numpy as np
+
+from s2rm_data.compiled import compiled
+from s2rm_data.generators.sc2.codes import Action
+from s2rm_data.generators.sc2.maps import SIZE
+
+# columns of the table of unit types
+HEALTH_MAX, SHIELD_MAX, COOLDOWN_MAX, IS_HEALER, SIGHT_RANGE, SHOOT_RANGE, COLUMNS = range(7)
+# How many points around an agent are told of the pathing grid and of the terrain's height.
+PATHING_POINTS, HEIGHT_POINTS = 8, 9
+
+
+@compiled()
+def _see(position, agent, unit, sight, out):  # type: ignore[no-untyped-def]
+    """Distance, relative x and y as shares of the sight range; False, and nothing written, if it is out of sight."""
+    dx = np.float64(position[unit, 0]) - np.float64(position[agent, 0])
+    dy = np.float64(position[unit, 1]) - np.float64(position[agent, 1])
+    distance = np.sqrt(dx * dx + dy * dy)
+    if distance >= sight:
+        return False
+    out[1], out[2], out[3] = distance / sight, dx / sight, dy / sight
+    return True
+
+
+@compiled()
+def _describe(body, unit, start, has_health, has_shield, bits, kind, out):  # type: ignore[no-untyped-def]
+    """Health, shield and type from `start` on; returns where they end."""
+    if has_health:
+        out[start] = body[0, unit]
+        start += 1
+        if has_shield:
+            out[start] = body[1, unit]
+            start += 1
+    if bits > 0:
+        out[start + kind] = 1.0
+    return start + bits
+
+
+@compiled()
+def _see_ground(x, y, ground, around, pathing, height, out):  # type: ignore[no-untyped-def]
+    """What surrounds an agent; beyond the map's edge all is 1."""
+    start = 4
+    for layer in range(2):
+        wanted = pathing if layer == 0 else height
+        if not wanted:
+            continue
+        points = PATHING_POINTS if layer == 0 else HEIGHT_POINTS
+        for k in range(points):
+            u, v = int(x) + around[k, 0], int(y) + around[k, 1]
+            inside = 0 <= u < SIZE and 0 <= v < SIZE
+            out[start + k] = ground[layer, u, v] if inside else 1.0
+        start += points
+
+
+@compiled()
+def write_observations(  # type: ignore[no-untyped-def]
+    position, health, shield, kinds, available, last, time, stats, type_index, ground, around, widths, shields,
+    flags, body, out,
+):  # fmt: skip
+    """Into zeroed (B, N, O); `body` (2, U) is scratch: health and shield as shares of their maximum."""
+    move_width, enemy_width, ally_width = widths
+    all_health, own_health, last_action, pathing, height, timed = flags
+    battles, agents, units = available.shape[0], available.shape[1], kinds.shape[1]
+    bits = enemy_width - 4 - (1 + shields[1] if all_health else 0)
+    enemies_at, allies_at = move_width, move_width + (units - agents) * enemy_width
+    own_at = allies_at + (agents - 1) * ally_width
+    for b in range(battles):
+        for u in range(units):
+            body[0, u] = np.float64(health[b, u]) / stats[kinds[b, u], HEALTH_MAX]
+            body[1, u] = np.float64(shield[b, u]) / stats[kinds[b, u], SHIELD_MAX]
+        for i in range(agents):
+            row = out[b, i]
+            if timed:
+                row[out.shape[2] - 1] = time[b]
+            if health[b, i] <= 0.0:
+                continue
+            sight = stats[kinds[b, i], SIGHT_RANGE]
+            for k in range(4):
+                row[k] = available[b, i, Action.NORTH + k]
+            if pathing or height:
+                _see_ground(position[b, i, 0], position[b, i, 1], ground, around, pathing, height, row)
+            for e in range(agents, units):
+                start = enemies_at + (e - agents) * enemy_width
+                if health[b, e] > 0.0 and _see(position[b], i, e, sight, row[start:]):
+                    row[start] = available[b, i, Action.ATTACK + e - agents]
+                    _describe(body, e, start + 4, all_health, shields[1] > 0, bits, type_index[1, kinds[b, e]], row)
+            start = allies_at
+            for v in range(agents):
+                if v == i:
+                    continue
+                if health[b, v] > 0.0 and _see(position[b], i, v, sight, row[start:]):
+                    row[start] = 1.0
+                    end = _describe(
+                        body, v, start + 4, all_health, shields[0] > 0, bits, type_index[0, kinds[b, v]], row
+                    )
+                    if last_action and last[b, v] >= 0:
+                        row[end + last[b, v]] = 1.0
+                start += ally_width
+            _describe(body, i, own_at, own_health, shields[0] > 0, bits, type_index[0, kinds[b, i]], row)
+
+
+@compiled()
+def write_states(  # type: ignore[no-untyped-def]
+    position, health, shield, energy, cooldown, kinds, last, time, stats, type_index, shields, bits, actions,
+    last_action, timed, out,
+):  # fmt: skip
+    """Into zeroed (B, S). SMAC hides the enemies' cooldowns."""
+    agents, units = last.shape[1], kinds.shape[1]
+    for b in range(out.shape[0]):
+        start = 0
+        for u in range(units):
+            kind, ours = kinds[b, u], u < agents
+            width = 3 + ours + shields[0 if ours else 1] + bits
+            if health[b, u] > 0.0:
+                k = start
+                out[b, k] = np.float64(health[b, u]) / stats[kind, HEALTH_MAX]
+                k += 1
+                if ours:
+                    ready = energy[b, u] if stats[kind, IS_HEALER] > 0.0 else cooldown[b, u]
+                    out[b, k] = np.float64(ready) / stats[kind, COOLDOWN_MAX]
+                    k += 1
+                # the playable area is the whole map
+                out[b, k] = (np.float64(position[b, u, 0]) - SIZE / 2) / SIZE
+                out[b, k + 1] = (np.float64(position[b, u, 1]) - SIZE / 2) / SIZE
+                k += 2
+                if shields[0 if ours else 1] > 0:
+                    out[b, k] = np.float64(shield[b, u]) / stats[kind, SHIELD_MAX]
+                    k += 1
+                if bits > 0:
+                    out[b, k + type_index[0 if ours else 1, kind]] = 1.0
+            start += width
+        if last_action:
+            for i in range(agents):
+                if last[b, i] >= 0:
+                    out[b, start + i * actions + last[b, i]] = 1.0
+            start += agents * actions
+        if timed:
+            out[b, start] = time[b]
+
+
+@compiled()
+def _is_walkable(pathing, x, y):  # type: ignore[no-untyped-def]
+    """SMAC's can_move: it rounds toward zero, so up to 1 beyond the west and south edges is the edge's cell."""
+    u, v = int(x), int(y)
+    return 0 <= u < SIZE and 0 <= v < SIZE and pathing[u, v]
+
+
+@compiled()
+def write_masks(position, health, kinds, stats, pathing, amount, masks):  # type: ignore[no-untyped-def]
+    """Into masks (B, N, A), all False."""
+    battles, agents = masks.shape[:2]
+    half, units = amount / 2, kinds.shape[1]
+    for b in range(battles):
+        for u in range(agents):
+            mask = masks[b, u]
+            if health[b, u] <= 0.0:
+                mask[Action.NO_OP] = True
+                continue
+            x, y = np.float64(position[b, u, 0]), np.float64(position[b, u, 1])
+            mask[Action.STOP] = True
+            mask[Action.NORTH] = _is_walkable(pathing, x, y + half)
+            mask[Action.SOUTH] = _is_walkable(pathing, x, y - half)
+            mask[Action.EAST] = _is_walkable(pathing, x + half, y)
+            mask[Action.WEST] = _is_walkable(pathing, x - half, y)
+            heals, reach = stats[kinds[b, u], IS_HEALER] > 0.0, stats[kinds[b, u], SHOOT_RANGE]
+            first, stop = (0, agents) if heals else (agents, units)
+            for v in range(first, stop):
+                if health[b, v] <= 0.0 or (heals and stats[kinds[b, v], IS_HEALER] > 0.0):
+                    continue
+                dx, dy = np.float64(position[b, v, 0]) - x, np.float64(position[b, v, 1]) - y
+                mask[Action.ATTACK + v - first] = np.sqrt(dx * dx + dy * dy) <= reach

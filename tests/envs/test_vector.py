@@ -1,0 +1,134 @@
+"""The vectorised environment: battles that do not depend on their neighbours, replaced when they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from s2rm_data.envs import StarCraft2Env, VectorEnv, vector_env
+from s2rm_data.envs.battles import BattleBatch
+from s2rm_data.envs.options import EnvOptions
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.codes import Outcome
+
+
+def drawn(available: np.ndarray, rows: np.ndarray, step: int) -> np.ndarray:
+    """Random actions that depend on the environment's number and the step, not on how many there are."""
+    keys = np.stack([np.random.default_rng([int(row), step]).random(available.shape[1:]) for row in rows])
+    return (keys * available).argmax(axis=-1)
+
+
+def play(envs: VectorEnv, steps: int) -> list[tuple[np.ndarray, ...]]:
+    observation, info = envs.reset(seed=4)
+    moments = [(observation, info["available"], info["state"])]
+    for step in range(steps):
+        actions = drawn(info["available"], np.arange(envs.count), step)
+        observation, reward, terminated, truncated, info = envs.step(actions)
+        moments.append((observation, info["available"], info["state"], reward, terminated, truncated))
+    return moments
+
+
+def test_an_environment_does_not_depend_on_how_many_there_are() -> None:
+    few, many = play(vector_env("3m", 2), 90), play(vector_env("3m", 40), 90)
+    for mine, other in zip(few, many, strict=True):
+        assert all(np.array_equal(a, b[:2]) for a, b in zip(mine, other, strict=True))
+
+
+def test_battles_that_end_are_replaced_at_once_and_told_apart() -> None:
+    envs = vector_env("3m", 16)
+    _, info = envs.reset(seed=0)
+    ended = np.zeros(16, dtype=np.int64)
+    for step in range(80):
+        actions = drawn(info["available"], np.arange(16), step)
+        observation, _, terminated, truncated, info = envs.step(actions)
+        over = terminated | truncated
+        ended += over
+        assert not (terminated & truncated).any()
+        assert info["available"][over][:, :, 1].all()  # new battles, everybody lives
+        assert np.array_equal(info["episode"], ended)
+        if over.any():
+            assert np.array_equal(info["final_rows"], np.flatnonzero(over))
+            assert info["final_observation"].shape == (over.sum(), 3, 30)
+            lost_all = terminated & (info["dead_allies"] == 3)
+            assert not info["final_observation"][np.isin(info["final_rows"], np.flatnonzero(lost_all))].any()
+            assert observation[over].any(axis=(1, 2)).all()
+        else:
+            assert "final_rows" not in info
+    assert ended.min() >= 1 and len(set(ended.tolist())) > 1
+
+
+def test_the_limit_truncates_and_does_not_terminate() -> None:
+    envs = vector_env("2s_vs_1sc", 2, state=False)
+    envs.reset()
+    for _ in range(envs.limit):
+        _, _, terminated, truncated, info = envs.step(np.ones((2, 2), dtype=np.int64))  # the enemy does not come
+    assert truncated.all() and not terminated.any() and not info["battle_won"].any()
+    assert "state" not in info and "final_state" not in info
+
+
+def test_it_is_the_drop_in_class_many_times() -> None:
+    """The same battle, put into both: the same observations, states, masks and rewards."""
+    single = StarCraft2Env("MMM", seed=7)
+    single.reset()
+    batch = BattleBatch(EnvOptions(map_name="MMM"), 3)
+    rows = np.arange(3)
+    batch.begin(rows, batch.fresh([7, 7, 7], head_start=False), rows)
+    for step in range(40):
+        actions = drawn(batch.available[:1], np.zeros(1), step)
+        reward, done, _ = single.step(actions[0])
+        batch.step(np.repeat(actions, 3, axis=0))
+        assert batch.reward.tolist() == [reward] * 3
+        assert np.array_equal(batch.observe()[2], single.get_obs())
+        assert np.array_equal(batch.state()[1], single.get_state())
+        if done:
+            break
+    assert (batch.outcome == batch.outcome[0]).all() and batch.outcome[0] != Outcome.WIN
+
+
+def test_polar_images_are_those_of_the_renderer_and_show_the_last_actions() -> None:
+    envs = vector_env("3s5z", 2, observation="polar", radial=8, angular=16)
+    observation, _ = envs.reset(seed=1)
+    assert isinstance(observation, dict)
+    assert observation["categories"].shape == (2, 8, 8, 16, 3)
+    assert observation["hecs"].shape == (2, 8, 8, 16, 4) and observation["height"].shape == (2, 8, 8, 16)
+    assert (observation["categories"][:, :, 0, 0, 0] == 1).all()  # each agent is in its own centre
+    assert not observation["categories"][..., 2].any()  # nobody has acted
+    observation, *_ = envs.step(np.full((2, 8), 4))
+    assert (observation["categories"][:, :, 0, 0, 2] == 5).all()  # "east"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"count": 0}, "count is 0; it must be a whole number from 1"),
+        ({"count": 2.5}, "count is 2.5"),
+        ({"observation": "pixels"}, "observation is 'pixels'; it must be one of features, polar"),
+        ({"obs_lastaction": True}, "no option 'obs_lastaction'; did you mean 'obs_last_action'"),
+        ({"map_name": "3x"}, "no scenario '3x'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"observation": "polar", "radial": 1}, "radial is 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        vector_env(**{"map_name": "3m", "count": 2, **given})
+
+
+@pytest.mark.parametrize(
+    ("actions", "said"),
+    [
+        (np.ones((2, 2), dtype=np.int64), r"actions have shape \(2, 2\); it must be \(2, 3\)"),
+        (np.ones((2, 3)), "actions are of type float64; they must be whole numbers"),
+        (np.array([[1, 1, 1], [1, 0, 1]]), r"battle 1, agent 1 \(marine\) cannot do action 0 \(no-op\) now"),
+        (np.array([[1, 1, 1], [1, 1, 99]]), r"agent 2 \(marine\) cannot do action 99"),
+    ],
+)
+def test_wrong_actions_are_refused_with_what_is_allowed(actions: np.ndarray, said: str) -> None:
+    envs = vector_env("3m", 2)
+    with pytest.raises(UsageError, match=r"before reset\(\)"):
+        envs.step(actions)
+    envs.reset()
+    with pytest.raises(UsageError, match=said):
+        envs.step(actions)
