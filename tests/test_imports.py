@@ -22,8 +22,8 @@ LAYERS = [
     {"loading", "models"},
     {"store", "generators"},
     {
-        "errors", "registry", "config", "files", "interrupt", "sealing", "seeding", "philox", "compiled", "schema",
-        "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
+        "errors", "registry", "config", "cores", "files", "interrupt", "sealing", "seeding", "philox", "compiled",
+        "schema", "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import available_cores, plugin_option
+from s2rm_data.cli.options import plugin_option
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.world_options import with_world_options
+from s2rm_data.cores import available_threads
 from s2rm_data.errors import UsageError, missing_component
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ if TYPE_CHECKING:
 )
 @click.option("--rollout-sequences", type=int, default=None, help="Sequences rolled out.  [default: 50; --quick: 5]")
 @click.option("--device", default=None, help="cpu, cuda, cuda:1.  [default: a GPU if there is one]")
-@click.option("--threads", type=click.IntRange(1, 1024), default=None, help="CPU threads.  [default: one per core]")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    default=None,
+    help="CPU threads.  [default: one per core that the process may use]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier evaluation in --out.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
@@ -131,7 +137,7 @@ def _set_up(device: str | None, threads: int | None) -> torch.device:
 
     from s2rm_data.models.device import choose_device
 
-    torch.set_num_threads(threads or available_cores())
+    torch.set_num_threads(threads or available_threads())
     return choose_device(device)
 
 

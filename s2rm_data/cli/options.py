@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from s2rm_data.cores import available_cores
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import load_plugin
 
@@ -19,10 +19,6 @@ MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
 MOST_WORKERS = 1024
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class TakesPlugins(click.Command):

@@ -14,8 +14,9 @@ from typing import NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import TakesPlugins, available_cores, completing
+from s2rm_data.cli.options import TakesPlugins, completing
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.cores import available_cores
 from s2rm_data.errors import S2RMError, UsageError, missing_component
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
 from s2rm_data.registry import WORLDS

@@ -27,6 +27,9 @@ Exit status:
 
 def run(command: click.Command, name: str) -> NoReturn:
     """Run a command as a program: never returns."""
+    # Threads of torch that wait for each other must sleep, not spin: on a busy machine two that spin take ten times
+    # the processor time of one. OpenMP reads this when torch is imported, which no command has done yet.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     begin_program(name)
     _open_streams()
     _print_warnings(name)

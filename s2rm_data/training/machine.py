@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-import os
 import platform
 import resource
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 import s2rm_data
+from s2rm_data.cores import available_cores
 
 # malloc.h of glibc
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
@@ -32,10 +32,6 @@ def tune_allocator() -> bool:
         return False
     kept = [(_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_TOP_PAD, 64 * 2**20)]
     return all(mallopt(option, value) == 1 for option, value in kept)
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def set_up(device: torch.device, threads: int) -> None:
@@ -69,7 +65,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
-        "cores": cores(),
+        "cores": available_cores(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "cuda": torch.version.cuda,
         "packages": packages,

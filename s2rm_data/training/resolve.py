@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from s2rm_data.cores import available_threads
 from s2rm_data.errors import UsageError
 from s2rm_data.loading import tasks_of
 from s2rm_data.loading.groups import unfinished_groups
@@ -19,7 +20,6 @@ from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import choose_task, shortest_steps
-from s2rm_data.training.machine import cores
 from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.protocol import RunOptions, first_folder, saved_run, saved_runs
@@ -133,7 +133,7 @@ def machine_fields(device: torch.device) -> dict[str, Any]:
         bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)  # from Ampere on
         precision = "mixed" if bfloat16 else "float32"
         return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": True}
-    return {"device": "cpu", "threads": max(cores() // Processes().local_count, 1)}
+    return {"device": "cpu", "threads": available_threads(Processes().local_count)}
 
 
 def resumed_config(saved: TrainConfig, overrides: Overrides) -> TrainConfig:
