@@ -130,16 +130,19 @@ def train(
     """Train a model on a store; as the command `s2rm-train`, to the same log.
 
     `world` chooses among those in the store (`--task`). `fields` are any of the run's or the model's config, such as
-    `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`. `resume=True` resumes the run in `out`.
+    `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
+    `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so.
 
     >>> run = s2.train("data.zarr", model="s2gru", preset="smoke", out="runs/first")  # doctest: +SKIP
     >>> run.summary["held_out"]["val"]["f1"]  # doctest: +SKIP
     """
     from s2rm_data.cli.train_display import listener_for
+    from s2rm_data.training.data import training_option_names
     from s2rm_data.training.protocol import Session
     from s2rm_data.training.resolve import Overrides, resolve_run
 
-    overrides = Overrides(task=world, model=model, preset=preset, device=device, fields=fields)
+    options = {name: fields.pop(name) for name in training_option_names() if name in fields}
+    overrides = Overrides(task=world, model=model, preset=preset, device=device, fields=fields, options=options)
     listener = listener_for(quiet=quiet)
     session = Session(listener)
     run = resolve_run(

@@ -23,10 +23,15 @@ STATE_FORMAT = "s2rm-data training state 1"
 MOST_BYTES = 16 << 20  # of a document
 
 
-def mark_bytes(config: bytes | None) -> bytes:
-    """The mark of a folder whose config.json will have these bytes; None where it has none yet."""
-    digest = None if config is None else hashlib.sha256(config).hexdigest()
-    return json.dumps({"format": FORMAT, "config_sha256": digest}, indent=2).encode() + b"\n"
+def mark_bytes(config: bytes | None, previous: bytes | None = None) -> bytes:
+    """The mark of a folder whose config.json will have these bytes; None where it has none yet.
+
+    `previous`: what it has until it is replaced, which is right as well.
+    """
+    mark = {"format": FORMAT, "config_sha256": None if config is None else hashlib.sha256(config).hexdigest()}
+    if previous is not None:
+        mark["previous_config_sha256"] = hashlib.sha256(previous).hexdigest()
+    return json.dumps(mark, indent=2).encode() + b"\n"
 
 
 def read_json(folder: Path, name: str) -> Any:
@@ -45,8 +50,8 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is missing; {folder} is not a run folder of s2rm-train")
     document = read_json(folder, CONFIG)
     problem = problem_of(document)
-    sealed = _sealed_digest(folder)
-    if sealed and sealed != hashlib.sha256(read_inside(folder, CONFIG, MOST_BYTES)).hexdigest():
+    sealed = _sealed_digests(folder)
+    if sealed and hashlib.sha256(read_inside(folder, CONFIG, MOST_BYTES)).hexdigest() not in sealed:
         raise DamagedStoreError(
             f"{path} is not as it was when the run was started; undo the change, or start another run elsewhere"
         )
@@ -55,14 +60,15 @@ def read_run(folder: Path) -> dict[str, Any]:
     return dict(document)
 
 
-def _sealed_digest(folder: Path) -> str | None:
+def _sealed_digests(folder: Path) -> list[str]:
+    """Of what config.json may hold; empty if nothing is known."""
     if not (folder / MARK).exists():
-        return None
+        return []
     mark = read_json(folder, MARK)
     if not isinstance(mark, dict) or mark.get("format") != FORMAT:
         raise DamagedStoreError(f"{folder / MARK} is damaged, or not the mark of a run of s2rm-train")
-    digest = mark.get("config_sha256")
-    return digest if isinstance(digest, str) else None
+    found = (mark.get("config_sha256"), mark.get("previous_config_sha256"))
+    return [digest for digest in found if isinstance(digest, str)] if isinstance(found[0], str) else []
 
 
 def problem_of(document: Any) -> str:

@@ -51,7 +51,8 @@ class World(ABC):
 
     `unit` is what a sequence is called in the plural. `help` is the text of `s2rm-data NAME --help`; a line of `\\b`
     keeps the lines after it as they are. The options of `options` come before those that all worlds share;
-    `evaluation_options` are those that the world adds to `s2rm-eval`.
+    `evaluation_options` are those that the world adds to `s2rm-eval`, `training_options` those that it adds to
+    `s2rm-train` to choose groups.
     """
 
     name: ClassVar[str]
@@ -60,6 +61,7 @@ class World(ABC):
     unit: ClassVar[str] = "sequences"
     options: ClassVar[tuple[Option, ...]] = ()
     evaluation_options: ClassVar[tuple[Option, ...]] = ()
+    training_options: ClassVar[tuple[Option, ...]] = ()
 
     @abstractmethod
     def plan(self, **options: Any) -> Making:
@@ -87,6 +89,10 @@ class World(ABC):
     def listing(self) -> str:
         """What `s2rm-data NAME --list` prints; empty if there is nothing to list."""
         return ""
+
+    def choose_groups(self, paths: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
+        """Those of a store's groups that a run with these training options, which were all given, learns from."""
+        return paths
 
     @abstractmethod
     def learning(self) -> Learning:

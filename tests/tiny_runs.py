@@ -37,4 +37,5 @@ def make_run(folder: Path, model: str, task: str, *, seed: int = 0, store: Path 
     }
     (folder / "config.json").write_text(json.dumps(document))
     save_model(tiny_model(model, task, seed), folder / "best.safetensors")
+    (folder / "summary.json").write_text("{}")
     return folder

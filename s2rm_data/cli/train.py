@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import TakesPlugins, named_option, plugin_option
+from s2rm_data.cli.options import named_option, plugin_option
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.cli.world_options import with_world_options
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import MODELS, WORLDS
 
 if TYPE_CHECKING:
-    from s2rm_data.training.config import TrainConfig
-    from s2rm_data.training.resolve import Overrides
+    from s2rm_data.training.resolve import Overrides, ResolvedRun
 
 DIVERGED = "  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
 EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 
 @click.command(
-    cls=TakesPlugins, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=with_world_options(lambda world: world.training_options),
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option("--store", type=click.Path(path_type=Path), default=None, help="Store with the data, made by s2rm-data.")
 @named_option("--task", WORLDS.names, "the first world of the store")
@@ -39,7 +41,11 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
     "--runs", type=click.IntRange(1, 1000), default=None, help="Train this many seeds, then fine-tune the best."
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=None, help="Run folder.  [default: runs/NAME]")
-@click.option("--resume", is_flag=True, help="Resume the run in --out; start it if there is none.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Resume the run in --out, longer if --steps or --epochs say so; start it if there is none.",
+)
 @click.option("--overwrite", is_flag=True, help="Start again whatever run is in --out.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any config field of run or model.")
 @click.option("--dry-run", is_flag=True, help="Show config, parameters and estimated time; train nothing.")
@@ -59,6 +65,8 @@ def train(**options: Any) -> None:
       s2rm-train --store data.zarr --preset laptop --dry-run     # how long would that take?
       s2rm-train --store data.zarr --task sc2 --model rmc --out runs/rmc
       s2rm-train --resume --out runs/rmc                         # resume after an interruption
+      s2rm-train --resume --out runs/rmc --steps 8000            # train it longer, even if it was finished
+      s2rm-train --store data.zarr --scenario 3s5z,2s3z          # on some scenarios of the store
       s2rm-train --store data.zarr --runs 3                      # the paper's protocol: three seeds, best fine-tuned
       s2rm-train --store data.zarr --set hidden_size=64 --set clip_norm=1
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
@@ -69,7 +77,9 @@ def train(**options: Any) -> None:
     from s2rm_data.training.resolve import Overrides
 
     overrides = Overrides(
-        **{name: options[name] for name in ("task", "model", "preset", "device")}, fields=named_fields(options)
+        **{name: options[name] for name in ("task", "model", "preset", "device")},
+        fields=named_fields(options),
+        options=options["given"],
     )
     train_run(overrides, options)
 
@@ -98,7 +108,7 @@ def train_run(overrides: Overrides, options: dict[str, Any]) -> None:
     run = resolve_run(options["store"], overrides, say=session.listener.say, **chosen)
     if options["dry_run"]:
         if session.processes.is_first:
-            show_estimate(run.config, run.store, run.options.runs, as_json=options["as_json"])
+            show_estimate(run, as_json=options["as_json"])
         return
     try:
         summary = session.train(run.config, run.store, run.options)
@@ -121,13 +131,14 @@ def show_summary(summary: dict[str, Any], out: Path, *, quiet: bool, as_json: bo
         click.echo(f"best weights, of step {summary['best_step']:,}: {out / 'best.safetensors'}")
 
 
-def show_estimate(config: TrainConfig, store: Any, runs: int, *, as_json: bool) -> None:
+def show_estimate(run: ResolvedRun, *, as_json: bool) -> None:
     from s2rm_data.cli.train_display import duration
     from s2rm_data.config import to_json
     from s2rm_data.training.data import RunData
     from s2rm_data.training.estimate import estimate
 
-    data = RunData(store, config)
+    config, runs = run.config, run.options.runs
+    data = RunData(run.store, config, run.options.groups)
     found = estimate(config, data)
     times = runs + 1 if runs > 1 else 1
     if as_json:

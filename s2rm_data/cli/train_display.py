@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
+from s2rm_data.progress import Progress
 from s2rm_data.training.listener import Listener, Pace, Validated
 
 LINE_SECONDS = 10.0  # between two plain lines
@@ -63,6 +64,26 @@ class Lines(Listener):
         scores = scores_line(result.scores, references, result.titles)
         self.say(f"validation at step {result.step:,}: loss {result.loss:.4f}{best}; {scores}")
 
+    def scoring(self, sequences: int) -> Progress:
+        return Scoring(sequences, self._say_scored)
+
+    def _say_scored(self, done: int, total: int, seconds_left: float) -> None:
+        if time.monotonic() - self._said >= LINE_SECONDS:
+            self._said = time.monotonic()
+            self.say(f"scoring the best weights, {done:,} of {total:,} sequences, {duration(seconds_left)} left")
+
+
+class Scoring(Progress):
+    """How far the scoring has come, told to a function of done, total and the seconds left."""
+
+    def __init__(self, total: int, tell: Callable[[int, int, float], None]) -> None:
+        self._total, self._done, self._tell, self._begun = total, 0, tell, time.monotonic()
+
+    def advance(self, amount: int) -> None:
+        self._done += amount
+        per_sequence = (time.monotonic() - self._begun) / self._done
+        self._tell(self._done, self._total, (self._total - self._done) * per_sequence)
+
 
 class Live(Lines):
     """A bar with loss, rate, speed and time left, and a table of the last validations; honours NO_COLOR."""
@@ -78,13 +99,14 @@ class Live(Lines):
         self._results: list[Validated] = []
         self._name = ""
         self._updated = 0.0
+        self._scored: tuple[int, int, float] | None = None
 
     def say(self, text: str) -> None:
         self._console.print(f"s2rm-train: {text}", highlight=False)
 
     def start(self, name: str, step: int, total: int) -> None:
         super().start(name, step, total)
-        self._name, self._results = name, []
+        self._name, self._results, self._scored = name, [], None
         self._live.start()
 
     def pace(self, pace: Pace) -> None:
@@ -95,6 +117,10 @@ class Live(Lines):
 
     def validated(self, result: Validated) -> None:
         self._results = [*self._results[-7:], result]
+        self._live.update(self._picture())
+
+    def _say_scored(self, done: int, total: int, seconds_left: float) -> None:
+        self._scored = done, total, seconds_left
         self._live.update(self._picture())
 
     def finish(self, summary: dict[str, Any]) -> None:
@@ -122,7 +148,11 @@ class Live(Lines):
                 loss = f"{result.loss:.4f}{'*' if result.is_best else ' '}"
                 table.add_row(f"step {result.step:,}", loss, *(f"{result.scores[key]:.3f}" for key in keys))
             parts.append(table)
-        if self._pace:
+        if self._scored:
+            done, total, seconds_left = self._scored
+            parts.append(ProgressBar(total=total, completed=done, width=60))
+            parts.append(Text(f"scoring the best weights  {done:,}/{total:,} sequences  {duration(seconds_left)} left"))
+        elif self._pace:
             p = self._pace
             bar = Table.grid()
             bar.add_row(ProgressBar(total=p.total, completed=p.step, width=60))

@@ -18,9 +18,9 @@ from s2rm_data.batch import Batch, Prediction
 from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
 from s2rm_data.models import WorldModel
 from s2rm_data.registry import MODELS, WORLDS
-from s2rm_data.sealing import CONFIG, read_run
+from s2rm_data.sealing import CONFIG, is_run, read_run
 
-WEIGHTS = "best.safetensors"
+WEIGHTS, SUMMARY = "best.safetensors", "summary.json"  # the second is written when training is finished
 # Fields of a run's config that say nothing about what is learned.
 _NOT_COMPARED = ("seed", "device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
 _STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
@@ -103,13 +103,13 @@ class Run:
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders: those given, and those directly inside a folder that is not one (such as `runs/NAME/seeds`)."""
+    """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`)."""
     found: list[Path] = []
     for path in paths:
         if (path / CONFIG).exists():
             inside = [path]
         elif path.is_dir():
-            inside = _with_weights(child for child in sorted(path.iterdir()) if (child / CONFIG).exists())
+            inside = _finished(path)
         else:
             raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
         if not inside:
@@ -118,18 +118,19 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _with_weights(folders: Iterable[Path]) -> list[Path]:
-    """The runs of a folder that can be evaluated; the others are named, unless there are no others."""
-    found = list(folders)
-    ready = [folder for folder in found if (folder / WEIGHTS).exists()]
-    if ready and len(ready) < len(found):
-        left_out = ", ".join(str(folder) for folder in found if folder not in ready)
-        warnings.warn(
-            f"left out, because their training has not come to a first validation: {left_out}",
-            S2RMWarning,
-            stacklevel=2,
-        )
-    return ready or found
+def _finished(folder: Path) -> list[Path]:
+    """The finished runs in a folder; where there are none, those that have weights. The others are named."""
+    found = [child for child in sorted(folder.iterdir()) if (child / CONFIG).exists() or is_run(child)]
+    with_weights = [child for child in found if (child / CONFIG).exists() and (child / WEIGHTS).exists()]
+    finished = [child for child in with_weights if (child / SUMMARY).exists()]
+    ready = finished or with_weights
+    left_out = [str(child) for child in found if child not in ready]
+    if ready and left_out:
+        why = "their training is not finished" if finished else "their training has not come to a first validation"
+        warnings.warn(f"left out, because {why}: {', '.join(left_out)}", S2RMWarning, stacklevel=2)
+    if ready and not finished:
+        warnings.warn(f"no run in {folder} is finished; what is there so far is evaluated", S2RMWarning, stacklevel=2)
+    return ready or [child for child in found if (child / CONFIG).exists()]
 
 
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:

@@ -86,6 +86,11 @@ class FixedBatches:
     def __len__(self) -> int:
         return -(-len(self._sequences) // self.batch_size)
 
+    @property
+    def sequences(self) -> int:
+        """How many there are in this process's share."""
+        return len(self._sequences)
+
     def request(self, number: int) -> Any:
         numbers = self._sequences[number * self.batch_size : (number + 1) * self.batch_size]
         parts = [self._one(n) for n in numbers]

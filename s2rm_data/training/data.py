@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ from s2rm_data.models import build
 from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
+from s2rm_data.world import World
 
 
-def choose_task(store: Store, asked: str | None) -> str:
-    """The world asked for, else the first that the store has."""
+def choose_task(store: Store, asked: str | None, options: Collection[str] = ()) -> str:
+    """The world asked for, else the first in the store whose training has the options named."""
     found = tasks_of(store)
     if asked is None:
+        found = [name for name in found if _has_options(name, options)] or found
         if not found:
             listed = ", ".join(store.groups) or "nothing yet"
             raise UsageError(
@@ -33,20 +37,65 @@ def choose_task(store: Store, asked: str | None) -> str:
     return asked
 
 
-def shortest_steps(store: Store, task: str) -> int:
+def _has_options(task: str, names: Collection[str]) -> bool:
+    world: World = WORLDS.load(task)
+    return {option.name for option in world.training_options} >= set(names)
+
+
+def training_option_names() -> set[str]:
+    """Of all worlds that can be loaded."""
+    names: set[str] = set()
+    for task in WORLDS.names():
+        with contextlib.suppress(UsageError):
+            names |= {option.name for option in WORLDS.load(task).training_options}
+    return names
+
+
+def choose_groups(store: Store, task: str, options: Mapping[str, Any]) -> list[str] | None:
+    """Paths of the groups, finished or not, that the world's training options choose; None if nothing was chosen."""
+    world: World = WORLDS.load(task)
+    known = {option.name: option for option in world.training_options}
+    for name in options:
+        if name not in known:
+            flags = ", ".join(option.flag for option in known.values()) or "none"
+            raise UsageError(
+                f"--{name.replace('_', '-')} is not an option of training on {task}, which has of its own: {flags}; "
+                "leave it out, or choose another --task"
+            )
+    if not options:
+        return None
+    paths = [path for path in (*store.groups, *store.unfinished) if path.startswith(f"{task}/")]
+    return list(world.choose_groups(paths, {name: known[name].value(value) for name, value in options.items()}))
+
+
+def chosen_of(store: Store, task: str, split: str, chosen: Collection[str] | None) -> list[str]:
+    """The finished groups of a split; with `chosen`, those that are among them."""
+    found = groups_of(store, task, split)
+    if chosen is None:
+        return found
+    kept = [path for path in found if path in chosen]
+    if not kept:
+        raise UsageError(
+            f"{store.path} has no finished split {split!r} among the groups chosen ({', '.join(chosen)}); "
+            f"it has {', '.join(found)}"
+        )
+    return kept
+
+
+def shortest_steps(store: Store, task: str, chosen: Collection[str] | None = None) -> int:
     """Steps of the shortest training sequences there are."""
     learning: Learning = WORLDS.load(task).learning()
-    return min(learning.sequence_steps(store[path]) for path in groups_of(store, task, "train"))
+    return min(learning.sequence_steps(store[path]) for path in chosen_of(store, task, "train", chosen))
 
 
 class RunData:
-    """Sources of batches, opened when they are first needed."""
+    """Sources of batches, opened when they are first needed; `chosen` groups, None for all of the world's."""
 
-    def __init__(self, store: Store, config: TrainConfig) -> None:
+    def __init__(self, store: Store, config: TrainConfig, chosen: Collection[str] | None = None) -> None:
         self.store, self.config = store, config
         self.learning: Learning = WORLDS.load(config.task).learning()
-        self.train_groups = groups_of(store, config.task, "train")
-        self.validation_groups = groups_of(store, config.task, "val")
+        self.train_groups = chosen_of(store, config.task, "train", chosen)
+        self.validation_groups = chosen_of(store, config.task, "val", chosen)
         self.next_views = MODELS.load(config.model).needs_next_views
         self.train = self._open(self.train_groups, steps=config.window)
         self.validation = self._open(self.validation_groups, limit=config.validation_sequences)
@@ -92,10 +141,4 @@ class RunData:
                 raise ConflictError(
                     f"{self.store.path}: {path} is not what the run was started on; give --store the same data, "
                     "or start another run with another --out"
-                )
-        for path in mine:
-            if path not in saved["groups"]:
-                raise ConflictError(
-                    f"{self.store.path} has got {path} since the run was started without it; "
-                    "start another run with another --out, or give --store the data it was started on"
                 )

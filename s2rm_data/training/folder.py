@@ -121,6 +121,15 @@ class RunFolder:
             write_whole(self.config, [config])
         sync_folder(self.path)
 
+    def replace_config(self, document: Any) -> None:
+        """Another config for the run, which is then no longer complete. A kill leaves the old one or the new one."""
+        self.summary.unlink(missing_ok=True)
+        before, after = self.config.read_bytes(), _json_bytes(document)
+        write_whole(self.mark, [mark_bytes(after, before)])
+        write_whole(self.config, [after])
+        write_whole(self.mark, [mark_bytes(after)])
+        sync_folder(self.path)
+
     def write_json(self, path: Path, value: Any) -> None:
         write_whole(path, [_json_bytes(value)])
         sync_folder(self.path)

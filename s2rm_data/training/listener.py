@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from s2rm_data.progress import Progress
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
@@ -42,6 +44,10 @@ class Listener:
         """Called several times per second at most."""
 
     def validated(self, result: Validated) -> None: ...
+
+    def scoring(self, sequences: int) -> Progress:
+        """All steps are done: the best weights and the references are scored, so many sequences in all."""
+        return Progress()
 
     def finish(self, summary: dict[str, Any]) -> None: ...
 

@@ -17,9 +17,11 @@ import torch
 
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
+from s2rm_data.loading import TrainingBatches
 from s2rm_data.registry import MODELS, WORLDS, plugins_used
 from s2rm_data.sealing import read_run
 from s2rm_data.store import Store
+from s2rm_data.training.budget import BUDGET, budget_of, check_longer, earlier_configs, replace_budget
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
@@ -35,13 +37,17 @@ MOST_RUNS = 1000  # seeds of one command
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with."""
+    """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with.
+
+    `groups` are those of the store that were chosen, None for all of the world's; a resumed run has its own.
+    """
 
     out: Path
     runs: int = 1
     resume: bool = False
     overwrite: bool = False
     given: frozenset[str] = frozenset()
+    groups: tuple[str, ...] | None = None
 
 
 def saved_run(folder: RunFolder) -> tuple[TrainConfig, dict[str, Any]]:
@@ -86,6 +92,29 @@ def saved_runs(out: Path) -> int:
     return runs
 
 
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """The run that a folder already holds; `earlier` are its configs under earlier budgets."""
+
+    folder: RunFolder
+    config: TrainConfig
+    document: dict[str, Any]
+    earlier: list[TrainConfig]
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> Held | None:
+        if not folder.holds_run:
+            return None
+        config, document = saved_run(folder)
+        earlier = earlier_configs(config, document, folder)
+        return cls(folder=folder, config=config, document=document, earlier=earlier)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Those that it was started on; others that have come into the store since are left out."""
+        return tuple(self.document["store"]["groups"])
+
+
 class Session:
     """One process's part in a command: machine set up once, then one or several runs."""
 
@@ -98,46 +127,85 @@ class Session:
         self.processes.connect(torch.device(config.device))
         try:
             if options.runs == 1:
-                return self._one(config, store, options)
+                return self._one(config, store, options, longer=True)
             return self._several(config, store, options)
         finally:
             self.processes.disconnect()
 
     def _one(
-        self, config: TrainConfig, store: Store, options: RunOptions, initial: Path | None = None
+        self,
+        config: TrainConfig,
+        store: Store,
+        options: RunOptions,
+        *,
+        initial: Path | None = None,
+        longer: bool = False,
     ) -> dict[str, Any]:
+        """One run; with `longer`, a budget that was named may be larger than the one in the folder."""
         folder = RunFolder(options.out)
         try:
             self._raise_together(lambda: folder.open(resume=options.resume, overwrite=options.overwrite))
-            self.processes.wait()
-            config = self._agreed(config, folder, options)
-            if folder.is_complete:
+            self._check_shared(folder)
+            held = Held.of(folder)
+            wanted = self._agreed(config, held, options, longer=longer)
+            if held and budget_of(wanted) == budget_of(held.config) and folder.is_complete:
                 self.listener.say(f"{folder.path} is complete already")
                 summary: dict[str, Any] = folder.read_json(folder.summary)
                 return summary
-            data = RunData(store, config)
-            check_memory(config, data)
-            self._introduce(config, data, folder)
-            trainer = Trainer(config, data, folder, self.processes, listener=self.listener, initial=initial)
+            data = RunData(store, wanted, held.groups if held else options.groups)
+            check_memory(wanted, data)
+            if held:
+                data.check_identity(held.document["store"])
+                self._lengthen(held, wanted, data)
+            else:
+                self._introduce(wanted, data, folder)
+            earlier = held.earlier if held else []
+            trainer = Trainer(
+                wanted, data, folder, self.processes, listener=self.listener, initial=initial, earlier=earlier
+            )
             return trainer.run()
         finally:
             folder.close()
 
-    def _agreed(self, config: TrainConfig, folder: RunFolder, options: RunOptions) -> TrainConfig:
+    def _check_shared(self, folder: RunFolder) -> None:
+        """All processes read what the first one writes: on several machines the folder must be shared by them."""
+        self.processes.wait()
+        missing = torch.tensor(int(not folder.path.is_dir()))
+        if int(self.processes.total(missing)):
+            raise UsageError(
+                f"{folder.path} is not visible to every process; with several machines, --out and --store must be on a "
+                "file system that all of them share"
+            )
+
+    def _agreed(self, config: TrainConfig, held: Held | None, options: RunOptions, *, longer: bool) -> TrainConfig:
         """The config as the folder has it, if it has one, on this machine's terms."""
-        if not folder.holds_run:
+        if held is None:
             return config
-        saved, _ = saved_run(folder)
-        check_agreement(config, saved, options.given, folder.path)
+        saved, budget = held.config, frozenset(BUDGET) if longer else frozenset()
+        check_agreement(config, saved, options.given - budget, held.folder.path)
         moved = torch.device(saved.device).type != torch.device(config.device).type
         fields = MACHINE_FIELDS if moved else [name for name in MACHINE_FIELDS if name in {*options.given, "device"}]
-        return dataclasses.replace(saved, **{name: getattr(config, name) for name in fields})
+        wanted = dataclasses.replace(saved, **{name: getattr(config, name) for name in fields})
+        return dataclasses.replace(wanted, **budget_of(config)) if options.given & budget else wanted
+
+    def _lengthen(self, held: Held, wanted: TrainConfig, data: RunData) -> None:
+        """Write the new budget down, if there is one."""
+        if budget_of(wanted) == budget_of(held.config):
+            return
+        batches = TrainingBatches(data.train, batch_size=wanted.batch_size, seed=wanted.seed)
+        check_longer(held.config, wanted, batches.steps_per_epoch, held.folder)
+        self.processes.wait()  # until everybody has read the old one
+        if self.processes.is_first:
+            replace_budget(held.folder, held.document, held.config, wanted)
+        before, after = (config.total_steps(batches.steps_per_epoch) for config in (held.config, wanted))
+        rate = "; the rate follows the cosine of the new budget" if wanted.schedule == "cosine" else ""
+        self.listener.say(f"budget raised from {before:,} to {after:,} steps{rate}")
+        held.earlier.append(held.config)
+        self.processes.wait()
 
     def _introduce(self, config: TrainConfig, data: RunData, folder: RunFolder) -> None:
-        """Check against what the run was started on, or write it down."""
-        if folder.holds_run:
-            data.check_identity(saved_run(folder)[1]["store"])
-        elif self.processes.is_first:
+        """Write down what the run is."""
+        if self.processes.is_first:
             device = torch.device(config.device)
             made_of = environment(device) | {"processes": self.processes.count} | plugins_of(config)
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from s2rm_data.cores import available_threads
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import ConflictError, UsageError
 from s2rm_data.loading import tasks_of
 from s2rm_data.loading.groups import unfinished_groups
 from s2rm_data.models.device import choose_device
 from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
-from s2rm_data.training.data import choose_task, shortest_steps
+from s2rm_data.training.data import choose_groups, choose_task, shortest_steps
 from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.protocol import RunOptions, first_folder, saved_run, saved_runs
@@ -34,6 +34,7 @@ class Overrides:
     preset: str | None = None
     device: str | None = None
     fields: dict[str, Any] = field(default_factory=dict)  # of the run or of its model
+    options: dict[str, Any] = field(default_factory=dict)  # the world's own, which choose groups
 
     @property
     def given(self) -> frozenset[str]:
@@ -66,7 +67,9 @@ def resolve_run(
     if resume and out is not None and first_folder(out).holds_run:
         saved, document = saved_run(first_folder(out))
         config, runs = resumed_config(saved, overrides), runs or saved_runs(out)
-        opened = _opened(store or document["store"]["path"])
+        opened = _reopened(store, document["store"]["path"], out)
+        groups: tuple[str, ...] | None = tuple(document["store"]["groups"])
+        _check_groups(opened, saved.task, overrides.options, groups, out)
     else:
         if store is None:
             if resume and out is None:
@@ -76,18 +79,41 @@ def resolve_run(
             raise UsageError(f"{missing}no store given; name one, as in --store data.zarr ({maker})")
         opened = _opened(store)
         config, runs = resolve(opened, overrides, say), runs or 1
+        chosen = choose_groups(opened, config.task, overrides.options)
+        groups = None if chosen is None else tuple(chosen)
     options = RunOptions(
         out=out or default_folder(config, runs),
         runs=runs,
         resume=resume,
         overwrite=overwrite,
         given=overrides.given,
+        groups=groups,
     )
     return ResolvedRun(config=config, store=opened, options=options)
 
 
 def _opened(store: str | os.PathLike[str] | Store) -> Store:
     return store if isinstance(store, Store) else Store(store)
+
+
+def _reopened(store: str | os.PathLike[str] | Store | None, saved: str, out: Path) -> Store:
+    """The store named, or the one that the run was started on."""
+    if store is None and not Path(saved).exists():
+        raise UsageError(
+            f"the store that {out} was started on ({saved}) is not there; if it was moved, name it with --store"
+        )
+    return _opened(saved if store is None else store)
+
+
+def _check_groups(store: Store, task: str, options: dict[str, Any], saved: tuple[str, ...] | None, out: Path) -> None:
+    """Groups chosen again must be those that the run was started on."""
+    chosen = choose_groups(store, task, options)
+    splits = ("/train", "/val")
+    if chosen is not None and {path for path in chosen if path.endswith(splits)} != set(saved or ()):
+        raise ConflictError(
+            f"{out} was started on {', '.join(saved or ())}, not on the groups chosen now; resume it without "
+            f"{', '.join('--' + name.replace('_', '-') for name in options)}, or start another run with another --out"
+        )
 
 
 def default_folder(config: TrainConfig, runs: int) -> Path:
@@ -97,22 +123,22 @@ def default_folder(config: TrainConfig, runs: int) -> Path:
 
 def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> TrainConfig:
     """The config of a new run. What was chosen for the user is said."""
-    task = choose_task(store, overrides.task)
+    task = choose_task(store, overrides.task, overrides.options)
+    chosen = choose_groups(store, task, overrides.options)
     if overrides.task is None:
         say(f"task {task}, the {'first' if len(tasks_of(store)) > 1 else 'only'} one in {store.path} (--task chooses)")
     for path in (*unfinished_groups(store, task, "train"), *unfinished_groups(store, task, "val")):
-        say(f"{path} is unfinished and left out; run the command that makes it again to finish it")
+        if chosen is None or path in chosen:
+            say(f"{path} is unfinished and left out; run the command that makes it again to finish it")
     device = choose_device(overrides.device, Processes().local_rank)
     preset = overrides.preset or ("paper" if device.type == "cuda" else "laptop")
     if overrides.preset is None:
         say(f"preset {preset}, because there is {'a' if device.type == 'cuda' else 'no'} GPU (--preset chooses)")
     model = overrides.model or "s2gru"
     fields = {**preset_fields(preset, task), **machine_fields(device)}
-    if "epochs" in overrides.fields and "steps" in overrides.fields:
-        raise UsageError("both --epochs and --steps were given; a budget is one of the two")
-    if "epochs" in overrides.fields:
+    if _in_epochs(overrides.fields):
         fields["steps"] = None
-    steps = shortest_steps(store, task)
+    steps = shortest_steps(store, task, chosen)
     if "window" not in overrides.fields and fields.get("window", 0) > steps:
         say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
         fields["window"] = None
@@ -122,6 +148,13 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
         task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
     )
     return config.with_fields(overrides.fields)
+
+
+def _in_epochs(fields: dict[str, Any]) -> bool:
+    """Whether a budget was named, and in epochs."""
+    if "epochs" in fields and "steps" in fields:
+        raise UsageError("both --epochs and --steps were given; a budget is one of the two")
+    return "epochs" in fields
 
 
 def _is_rate(value: Any) -> bool:
@@ -145,7 +178,8 @@ def resumed_config(saved: TrainConfig, overrides: Overrides) -> TrainConfig:
     if named.get("model", saved.model) != saved.model or named.get("task", saved.task) != saved.task:
         config = TrainConfig(**{**_fields_without_model(saved), **named})  # to be refused by name, not by a field
     else:
-        config = dataclasses.replace(saved.with_fields(overrides.fields), **named)
+        fields = {"steps": None} | overrides.fields if _in_epochs(overrides.fields) else overrides.fields
+        config = dataclasses.replace(saved.with_fields(fields), **named)
     return _on(config, device, overrides.fields)
 
 

@@ -11,6 +11,7 @@ from s2rm_data.batch import map_tensors
 from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches
 from s2rm_data.models import WorldModel
+from s2rm_data.progress import Progress
 from s2rm_data.training.processes import Processes
 
 
@@ -26,9 +27,18 @@ def of_all(counts: Any, processes: Processes) -> Any:
 
 
 def validate(
-    model: WorldModel, learning: Learning, batches: FixedBatches, processes: Processes, *, autocast: Any = None
+    model: WorldModel,
+    learning: Learning,
+    batches: FixedBatches,
+    processes: Processes,
+    *,
+    autocast: Any = None,
+    progress: Progress | None = None,
 ) -> Validation:
-    """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result."""
+    """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result.
+
+    The progress is advanced by sequences.
+    """
     source = batches.source
     device = source.device
     counts = learning.no_counts(device)
@@ -41,14 +51,20 @@ def validate(
             count = batch.query_mask.sum()
             loss_sum += torch.stack([loss.double() * count, count.double()])
             counts = counts.plus(learning.count(source, prediction, batch))
+            if progress:
+                progress.advance(len(batch.query_mask))
     total, count = processes.total(loss_sum).tolist()
     return Validation(loss=total / max(count, 1), scores=of_all(counts, processes).scores())
 
 
-def reference_scores(learning: Learning, batches: FixedBatches, processes: Processes) -> dict[str, dict[str, float]]:
+def reference_scores(
+    learning: Learning, batches: FixedBatches, processes: Processes, *, progress: Progress | None = None
+) -> dict[str, dict[str, float]]:
     """Scores of what needs no model, by name."""
     found = {name: learning.no_counts(batches.source.device) for name in learning.references}
-    for request in batches.requests():
+    for number, request in enumerate(batches.requests()):
         for name, counts in learning.reference_counts(batches.source, request).items():
             found[name] = found[name].plus(counts)
+        if progress:
+            progress.advance(min(batches.batch_size, batches.sequences - number * batches.batch_size))
     return {name: learning.reference_scores(of_all(counts, processes)) for name, counts in found.items()}

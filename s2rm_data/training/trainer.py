@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,16 @@ class Progress:
         return cls(**{**data, **states})
 
 
+def learned_sha256(config: TrainConfig) -> str:
+    """Of the fields that decide what is learned."""
+    fields = {name: value for name, value in to_json(config).items() if name not in MACHINE_FIELDS}
+    return hashlib.sha256(canonical_json(fields)).hexdigest()
+
+
 class Trainer:
-    """`initial` are weights to start from instead of the seed's (fine-tuning)."""
+    """`initial` are weights to start from instead of the seed's (fine-tuning); `earlier` are the run's configs under
+    smaller budgets, with one of which its checkpoint may have been made.
+    """
 
     def __init__(
         self,
@@ -71,8 +79,10 @@ class Trainer:
         *,
         listener: Listener | None = None,
         initial: Path | None = None,
+        earlier: Sequence[TrainConfig] = (),
     ) -> None:
         self.config, self.data, self.folder, self.processes = config, data, folder, processes
+        self.earlier = earlier
         self.listener = listener or Listener()
         self.device = torch.device(config.device)
         self.progress = Progress()
@@ -118,18 +128,14 @@ class Trainer:
             return LogState()
         tensors, record = load_state(self.folder.state)
         restore_tensors(tensors, self.model, self.optimiser, self.device, self.folder.state)
-        if record.get("config_sha256", self._config_sha256()) != self._config_sha256():
+        known = [learned_sha256(config) for config in (self.config, *self.earlier)]
+        if record.get("config_sha256", known[0]) not in known:
             raise DamagedStoreError(f"{self.folder.config} is not what {self.folder.state.name} was made with")
         try:
             self.progress = Progress.from_json(record["progress"])
             return LogState(int(record["log_bytes"]), record.get("log_sha256"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedStoreError(f"{self.folder.state} is damaged: its record makes no sense ({error!r})") from None
-
-    def _config_sha256(self) -> str:
-        """Of the fields that decide what is learned."""
-        fields = {name: value for name, value in to_json(self.config).items() if name not in MACHINE_FIELDS}
-        return hashlib.sha256(canonical_json(fields)).hexdigest()
 
     @contextlib.contextmanager
     def _recording(self, log: LogState) -> Iterator[Journal]:
@@ -243,7 +249,7 @@ class Trainer:
             save_weights(self.model, self.folder.last)
             log = self.journal.sync()
             record = {"progress": self.progress.to_json(), "log_bytes": log.length, "log_sha256": log.sha256}
-            record["config_sha256"] = self._config_sha256()
+            record["config_sha256"] = learned_sha256(self.config)
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
 
@@ -265,10 +271,16 @@ class Trainer:
         self.processes.wait()
         best = load_model(self.folder.best).to(self.device)
         held_out = {}
-        for name, source in self.data.held_out().items():
-            batches = FixedBatches(source, batch_size=self.config.validation_batch_size, share=self.processes.share)
-            result = validate(best, self.data.learning, batches, self.processes, autocast=self.stepper.autocast)
-            references = reference_scores(self.data.learning, batches, self.processes)
+        batches_of = {
+            name: FixedBatches(source, batch_size=self.config.validation_batch_size, share=self.processes.share)
+            for name, source in self.data.held_out().items()
+        }
+        progress = self.listener.scoring(2 * sum(batches.sequences for batches in batches_of.values()))
+        for name, batches in batches_of.items():
+            result = validate(
+                best, self.data.learning, batches, self.processes, autocast=self.stepper.autocast, progress=progress
+            )
+            references = reference_scores(self.data.learning, batches, self.processes, progress=progress)
             held_out[name] = {"loss": result.loss, **result.scores, "references": references}
         summary = {
             "model": self.config.model,

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from small_stores import make_small_store
 
+from s2rm_data.cli import train_display
 from s2rm_data.cli.train import train
 from s2rm_data.errors import ConflictError, S2RMError, UsageError
 from s2rm_data.models import names
@@ -164,3 +165,60 @@ def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path) -> N
     assert result.returncode == 4
     assert "pip install 's2rm-data[train]'" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_run_is_trained_longer_with_a_larger_budget(store: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
+    typed("--store", store, *TINY, *out)
+    assert isinstance(refused("--resume", *out, "--steps", 1), ConflictError)
+    result = typed("--resume", *out, "--steps", 3)
+    assert result.exception is None
+    assert "budget raised from 2 to 3 steps; the rate follows the cosine of the new budget" in result.stderr
+    assert "resuming from step 2 to 3" in result.stderr
+    assert "complete already" in typed("--resume", *out).stderr
+    assert typed("--resume", *out, "--epochs", 1, "--json").exception is None  # of six steps
+
+
+def test_scenarios_choose_groups_and_the_world_that_has_them(store: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
+    result = typed("--store", store, *TINY, *out, "--scenario", "2s3z")
+    assert result.exception is None
+    assert "task sc2" in result.stderr
+    saved = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert list(saved["store"]["groups"]) == ["sc2/2s3z/train", "sc2/2s3z/val"]
+    result = typed("--resume", *out, "--steps", 3)  # on the same groups, whatever else is in the store
+    assert result.exception is None
+    assert typed("--resume", *out, "--scenario", "2s3z").exception is None
+    error = refused("--resume", *out, "--scenario", "1s2z,2s3z")
+    assert isinstance(error, ConflictError)
+    assert "was started on sc2/2s3z/train, sc2/2s3z/val" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scenario", "2s4z"], "the store has no scenario '2s4z'; did you mean '2s3z'?; it has 1s2z, 2s3z"),
+        (["--scenario", "2s3z", "--task", "bballs"], "--scenario is not an option of training on bballs"),
+    ],
+)
+def test_scenarios_that_are_not_there_are_refused(store: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    assert message in str(refused("--store", store, *TINY, "--out", tmp_path / "run", *words))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_store_that_was_moved_is_asked_for(tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
+    store = make_small_store(tmp_path / "data.zarr")
+    typed("--store", store, *TINY, *out)
+    store.rename(tmp_path / "moved.zarr")
+    assert "is not there; if it was moved, name it with --store" in str(refused("--resume", *out, "--steps", 3))
+    assert typed("--resume", *out, "--steps", 3, "--store", tmp_path / "moved.zarr").exception is None
+
+
+def test_the_scoring_after_the_last_step_tells_how_far_it_has_come(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train_display, "LINE_SECONDS", 0.0)
+    result = typed("--store", store, *TINY, "--out", tmp_path / "run")
+    # two sequences each of val and test_3, by the model and by the references
+    assert "scoring the best weights, 8 of 8 sequences, 0 s left" in result.stderr

@@ -60,6 +60,22 @@ def test_what_is_not_a_run_is_refused_with_a_reason(tmp_path: Path) -> None:
         load_runs([path])
 
 
+def test_in_a_folder_of_runs_the_finished_ones_are_evaluated_and_the_others_named(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_run(tmp_path / "runs" / name, "lstm", "bballs")
+    (tmp_path / "runs" / "b" / "summary.json").unlink()
+    seeds = tmp_path / "runs" / "seeds-only"  # of several seeds, none of which has come to the fine-tuning
+    seeds.mkdir()
+    (seeds / "protocol.json").write_text('{"runs": 3}')
+    (tmp_path / "runs" / "notes").mkdir()
+    with pytest.warns(S2RMWarning, match=r"training is not finished: \S*runs/b, \S*runs/seeds-only$"):
+        assert [run.path.name for run in load_runs([tmp_path / "runs"])] == ["a"]
+    (tmp_path / "runs" / "a" / "summary.json").unlink()
+    with pytest.warns(S2RMWarning) as said:
+        assert [run.path.name for run in load_runs([tmp_path / "runs"])] == ["a", "b"]
+    assert "no run in" in str(said[-1].message)
+
+
 def test_in_a_folder_of_runs_those_that_are_not_ready_are_left_out_and_named(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         make_run(tmp_path / "runs" / name, "lstm", "bballs")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.options import Option, integer, number, one_of, whole
 from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
@@ -89,6 +89,15 @@ class Battles(World):
         Option(name="agent", parse=integer, default=0, help="Agent whose images are drawn."),
         Option(name="step", parse=integer, help="Step drawn.", shown="the middle of the agent's life"),
     )
+    training_options = (
+        Option(
+            name="scenario",
+            many=True,
+            choices=_scenarios,
+            help="Scenarios of the store to learn from; may be repeated or a list: 3s5z,2s3z.",
+            shown="all",
+        ),
+    )
     help = """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
     Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
@@ -129,6 +138,18 @@ class Battles(World):
         from s2rm_data.generators.sc2.source import split_from_settings
 
         return split_from_settings(settings, count)
+
+    def choose_groups(self, paths: Sequence[str], options: Mapping[str, Any]) -> Sequence[str]:
+        """Of `sc2/SCENARIO/SPLIT`, those of the scenarios named."""
+        there = {path.split("/")[1] for path in paths}
+        for name in options["scenario"]:
+            if name not in there:
+                listed = ", ".join(sorted(there))
+                raise UsageError(
+                    f"the store has no scenario {name!r}{did_you_mean(name, there)}; it has {listed}. "
+                    f"Make it with: s2rm-data sc2 --scenario {name}"
+                )
+        return [path for path in paths if path.split("/")[1] in options["scenario"]]
 
     def learning(self) -> Learning:
         from s2rm_data.generators.sc2.learning import LEARNING

@@ -1,7 +1,8 @@
 """RIMs baseline: Recurrent Independent Mechanisms (Goyal et al. 2019) on the sum of the encoded views.
 
 Each block attends over the input and a null input; the k_A blocks that look at the null least are active, update
-their LSTM and read the other blocks; the others keep their state and send no gradient to their weights.
+their LSTM and read the other blocks; the others keep their state and send no gradient to their weights. What is read
+of the others is the state they keep or, with `read_updated`, the update they do not take.
 
 Legend: B batch, T steps, N blocks, H hidden size of a block, E encoding, D key size, C communication heads.
 """
@@ -35,6 +36,9 @@ class RIMsConfig(AdditiveConfig):
     # Assumption: heads and sizes of the communication as in the public implementation with the table's field names.
     comm_heads: Count = 4
     comm_key_size: Size = 32
+    # What active blocks read of inactive ones: the states these keep (the text of Goyal et al.), or the states that
+    # their LSTMs would have given them (the authors' code and the public implementation with the table's field names).
+    read_updated: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,8 +95,8 @@ class RIMs(AdditiveModel):
         attention = (products(h, self.input_query) * encoded.key).sum(-1, keepdim=True).sigmoid()  # (N, B, 1)
         active = self.active(attention)
         new_h, new_c = self.lstm(torch.addcmul(self.lstm.bias, attention, encoded.gates), h, c, products)
-        new_h = torch.where(active, new_h, h)
-        new_h = torch.where(active, new_h + self.communicate(new_h, active, products), h)
+        read = new_h if self.rims_config.read_updated else torch.where(active, new_h, h)
+        new_h = torch.where(active, new_h + self.communicate(read, active, products), h)
         return RIMsState(new_h.transpose(0, 1), torch.where(active, new_c, c).transpose(0, 1))
 
     def active(self, attention: Tensor) -> Tensor:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from s2rm_data.models import build
 
 
-@pytest.fixture
-def model(small):
-    return build("rims", task="bballs", **small("rims", "bballs", active_blocks=2)).double()
+@pytest.fixture(params=[False, True], ids=["reads kept states", "reads updated states"])
+def model(small, request):
+    fields = small("rims", "bballs", active_blocks=2, read_updated=request.param)
+    return build("rims", task="bballs", **fields).double()
 
 
 def random_state(model, batch_size):
@@ -27,14 +30,17 @@ def literal_step(model, r, h, c):
     attention = torch.stack([(h[n] @ model.input_query[n]) @ keys.T for n in blocks]) / config.input_key_size**0.5
     attention = attention.softmax(-1)
     active = set(sorted(blocks, key=lambda n: attention[n, 0].item())[: config.active_blocks])
-    new_h, new_c = h.clone(), c.clone()
-    for n in active:
+    updated_h, updated_c = h.clone(), c.clone()
+    for n in blocks:
         gates = (attention[n] @ values) @ lstm.weight_input[n] + h[n] @ lstm.weight_hidden[n] + lstm.bias[n, 0]
         i, f, o, g = gates.chunk(4)
-        new_c[n] = f.sigmoid() * c[n] + i.sigmoid() * g.tanh()
-        new_h[n] = o.sigmoid() * new_c[n].tanh()
+        updated_c[n] = f.sigmoid() * c[n] + i.sigmoid() * g.tanh()
+        updated_h[n] = o.sigmoid() * updated_c[n].tanh()
+    new_h = torch.stack([updated_h[n] if n in active else h[n] for n in blocks])
+    new_c = torch.stack([updated_c[n] if n in active else c[n] for n in blocks])
+    seen = updated_h if config.read_updated else new_h
     keys = config.comm_heads * config.comm_key_size
-    projected = [(new_h[n] @ model.comm[n]).split([keys, keys, config.comm_heads * h.shape[1]]) for n in blocks]
+    projected = [(seen[n] @ model.comm[n]).split([keys, keys, config.comm_heads * h.shape[1]]) for n in blocks]
     q, k, v = (torch.stack([p[i].view(config.comm_heads, -1) for p in projected]) for i in range(3))
     read = new_h.clone()
     for n in active:
@@ -53,6 +59,20 @@ def test_a_step_agrees_with_its_definition_block_by_block(model):
         h, c, _ = literal_step(model, r[0, n], state.h[n], state.c[n])
         torch.testing.assert_close(after.h[n], h, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(after.c[n], c, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_read_of_inactive_blocks_matters_to_active_ones_alone(model):
+    config = dataclasses.replace(model.rims_config, read_updated=not model.rims_config.read_updated)
+    other = type(model)(config).double()
+    other.load_state_dict(model.state_dict())
+    state = random_state(model, 3)
+    r = torch.randn(1, 3, model.config.encoding_size, dtype=torch.float64)
+    mine, theirs = (m.step(m.project(r)[0], state) for m in (model, other))
+    for n in range(3):
+        _, _, active = literal_step(model, r[0, n], state.h[n], state.c[n])
+        differ = {b for b in range(6) if not torch.equal(mine.h[n, b], theirs.h[n, b])}
+        assert differ == active
+    assert torch.equal(mine.c, theirs.c)
 
 
 def test_inactive_blocks_keep_their_state(model):
