@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from s2rm_data.envs.parallel import SmacParallelEnv, aec_env, parallel_env
+    from s2rm_data.envs.policy_files import save_policy
     from s2rm_data.envs.smac import StarCraft2Env
     from s2rm_data.envs.vector import VectorEnv, vector_env
 
-__all__ = ["SmacParallelEnv", "StarCraft2Env", "VectorEnv", "aec_env", "parallel_env", "vector_env"]
+__all__ = ["SmacParallelEnv", "StarCraft2Env", "VectorEnv", "aec_env", "parallel_env", "save_policy", "vector_env"]
 
 _MODULES = {
     "SmacParallelEnv": "parallel",
@@ -23,6 +24,7 @@ _MODULES = {
     "VectorEnv": "vector",
     "aec_env": "parallel",
     "parallel_env": "parallel",
+    "save_policy": "policy_files",
     "vector_env": "vector",
 }
 

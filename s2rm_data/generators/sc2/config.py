@@ -7,9 +7,10 @@ from typing import Annotated
 
 from s2rm_data.config import between, check_fields
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.formation import formation
 from s2rm_data.generators.sc2.polar import PolarGrid
-from s2rm_data.generators.sc2.policies import POLICIES
+from s2rm_data.generators.sc2.policies import find
 
 # The paper's scenarios. Its text trains on 2s5z, its figure shows 2s3z: both are made.
 PAPER_TRAINING = ("1c3s5z", "3s5z", "2s3z", "2s5z")
@@ -22,7 +23,7 @@ class Sc2Config:
 
     scenario: str
     steps: Annotated[int, between(1, 1000)] = 100  # paper: trajectories of 100 steps
-    policy: str = "mixed"
+    policy: str = "mixed"  # a name, or the path of a trained policy's file
     epsilon: Annotated[float, between(0, 1)] | None = None  # share of random actions
     # Assumption: the paper leaves resolution and radius open; how often a unit is lost: docs/fidelity.md.
     radial: int = 16
@@ -32,7 +33,11 @@ class Sc2Config:
     def __post_init__(self) -> None:
         check_fields(self)
         formation(scenarios.parse(self.scenario))  # refuses an army that does not fit the map
-        policy = POLICIES.load(self.policy)
+        policy = find(self.policy)
+        if policy.network is not None:
+            armies = scenarios.parse(self.scenario)
+            sizes = Features(formation(armies).unit_type, armies.agent_count)
+            policy.network.require(self.scenario, sizes.observation_size, sizes.agents, sizes.actions)
         if self.epsilon is None:
             object.__setattr__(self, "epsilon", policy.epsilon)
         _ = self.grid  # refuses what cannot be an image

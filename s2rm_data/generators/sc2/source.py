@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from s2rm_data.generators.sc2.polar import (
     HECS_DIVISORS,
     render,
 )
-from s2rm_data.generators.sc2.policies import POLICIES
+from s2rm_data.generators.sc2.policies import POLICIES, find, is_file, label
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
@@ -81,11 +82,18 @@ class Sc2Split:
             "generator": "sc2",
             "generator_version": GENERATOR_VERSION,
             "backend": "engine",
-            "config": to_json(self.config),
+            "config": to_json(self.config) | {"policy": label(self.config.policy)},
             "policies": list(members_of(self.config.policy)),
             "seed": self.seed,
             "split": self.split,
+            **self._policy_file,
         }
+
+    @property
+    def _policy_file(self) -> dict[str, str]:
+        """What tells one trained policy from another, wherever its file lies."""
+        network = find(self.config.policy).network
+        return {"policy_sha256": network.digest} if network else {}
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -154,6 +162,12 @@ def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
     backend = settings["backend"]
     if backend != "engine":
         raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")
+    policy = settings["config"]["policy"]
+    if is_file(policy) and not Path(policy).is_file():
+        raise UsageError(
+            f"it was played by the policy file {policy} (SHA-256 {settings.get('policy_sha256')}), which is not in "
+            "this folder; put it here and try again"
+        )
     config = from_json(Sc2Config, settings["config"])
     return Sc2Split(config=config, seed=settings["seed"], split=settings["split"], count=count)
 

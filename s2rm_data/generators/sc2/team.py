@@ -10,15 +10,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.generators.sc2.features import SIGHT
-from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.policies._view import MEMORY, act, draw_member
+from s2rm_data.generators.sc2.features import SIGHT, Features
+from s2rm_data.generators.sc2.policies import find, label
+from s2rm_data.generators.sc2.policies._network import Network
+from s2rm_data.generators.sc2.policies._view import MEMORY, act, draw_member, mix_random
 from s2rm_data.generators.sc2.snapshot import Snapshot
 
 
 def members_of(policy: str) -> tuple[str, ...]:
     """Names of the policies an episode may be played by: the policy itself, or the members it draws from."""
-    return POLICIES.load(policy).members or (policy,)
+    return find(policy).members or (label(policy),)
 
 
 class Team:
@@ -33,7 +34,7 @@ class Team:
         """starts: (2, 2) where the enemies and where the agents started, map coordinates."""
         self.names = members_of(policy)
         self.policy = np.array([draw_member(seed, len(self.names)) for seed in seeds], dtype=np.uint8)
-        self._choosers = [POLICIES.load(name).choose for name in self.names]
+        self._policies = [find(name) for name in find(policy).members or (policy,)]
         self._epsilon, self._seeds = float(epsilon), np.ascontiguousarray(seeds, dtype=np.uint64)
         self._starts = np.ascontiguousarray(starts, dtype=np.float64)
         self._memory = np.zeros((len(seeds), agents, MEMORY), dtype=np.int64)
@@ -44,11 +45,28 @@ class Team:
         """Actions (B, N) for available (B, N, A); no-op for the dead and for battles that are not `running` (B,)."""
         actions = np.zeros(available.shape[:2], dtype=np.int16)
         stats = (snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops)
-        for index, choose in enumerate(self._choosers):
+        for index, player in enumerate(self._policies):
             asked = running & (self.policy == index)
-            if asked.any():
+            if player.network is not None:
+                self._ask(player.network, asked, snapshot, available, step, actions)
+            elif asked.any():
                 act(
-                    choose, asked, step, self._seeds, self._epsilon, SIGHT,
+                    player.choose, asked, step, self._seeds, self._epsilon, SIGHT,
                     snapshot.unit_type, snapshot.position, stats, available, self._starts, self._memory, actions,
                 )  # fmt: skip
         return actions
+
+    def _ask(
+        self,
+        network: Network,
+        asked: NDArray[np.bool_],
+        snapshot: Snapshot,
+        available: NDArray[np.bool_],
+        step: int,
+        actions: NDArray[np.int16],
+    ) -> None:
+        """Writes a trained policy's actions for the battles it plays."""
+        observation = Features(snapshot.unit_type, snapshot.agents).observe(snapshot, available)
+        chosen = network.choose(asked, observation, available)
+        mix_random(asked, step, self._seeds, self._epsilon, available, chosen)
+        actions[asked] = chosen[asked]

@@ -63,7 +63,12 @@ OPTIONS = (
         shown="0; 1000 for the test scenarios of --preset paper",
     ),
     Option(name="steps", parse=integer, default=100, help="Steps of an episode that are kept."),
-    Option(name="policy", default="mixed", choices=_policies, help="Who plays the agents; see --list."),
+    Option(
+        name="policy",
+        default="mixed",
+        choices=_policies,
+        help="Who plays the agents: a name of --list, or the file of a trained policy.",
+    ),
     Option(name="epsilon", parse=number, help="Share of random actions.", shown="the policy's own"),
     Option(name="radial", parse=integer, help="Radial cells of a polar image.", shown="16"),
     Option(name="angular", parse=integer, help="Angular cells of a polar image.", shown="48"),

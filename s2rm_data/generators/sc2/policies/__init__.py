@@ -3,6 +3,8 @@
 A policy is one compiled function of what a single agent may know (the signature is `_view.CHOOSE`): the rows of the
 units within its sight, itself first; where the two armies started, seen from where it stands; its mask of available
 actions; a little memory of its own; one random word. It returns a SMAC action number. A new policy is a new file here.
+
+A trained policy is a file of the user's (`_network.py`), named by its path: `find("ippo_3m.safetensors")`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from s2rm_data.generators.sc2.policies._policy import Policy
     from s2rm_data.generators.sc2.policies._view import policy
 
-__all__ = ["POLICIES", "Policy", "policy"]
+__all__ = ["POLICIES", "Policy", "find", "is_file", "label", "policy"]
 
 POLICIES = Registry(
     package=__name__,
@@ -36,6 +38,27 @@ def description(name: str) -> str:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Policy"]
     words = {keyword.arg: keyword.value for keyword in calls[0].keywords}
     return str(ast.literal_eval(words["description"]))
+
+
+def is_file(name: str) -> bool:
+    """Whether a policy is named by the path of its file."""
+    return name.endswith(".safetensors")
+
+
+def label(name: str) -> str:
+    """What a policy is called in stores: its name, or that of its file, wherever it lies."""
+    return Path(name).name if is_file(name) else name
+
+
+def find(name: str) -> Policy:
+    """The policy of a name or of a file."""
+    if not is_file(name):
+        return POLICIES.load(name)
+    from s2rm_data.generators.sc2.policies._network import load_network
+    from s2rm_data.generators.sc2.policies._policy import Policy
+
+    network = load_network(Path(name))
+    return Policy(description=f"trained on {network.scenario}", network=network)
 
 
 def __getattr__(name: str) -> Any:

@@ -143,3 +143,14 @@ def act(  # type: ignore[no-untyped-def]
             if to_unit(words[1]) < epsilon:
                 choice = random_available(mask, words[2])
             actions[battle, agent] = choice
+
+
+@compiled()
+def mix_random(asked, step, seeds, epsilon, available, actions):  # type: ignore[no-untyped-def]
+    """Puts random available actions in place of a share `epsilon` of actions (B, N), by the draws that `act` makes."""
+    for battle in range(actions.shape[0]):
+        for agent in range(actions.shape[1]):
+            if asked[battle] and not available[battle, agent, Action.NO_OP]:
+                words = philox(seeds[battle], DOMAIN, np.uint64(step), np.uint64(agent))
+                if to_unit(words[1]) < epsilon:
+                    actions[battle, agent] = random_available(available[battle, agent], words[2])

@@ -1,0 +1,31 @@
+"""Trained agents as files that `s2rm-data sc2 --policy FILE` rolls out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from s2rm_data.envs.battles import BattleBatch
+from s2rm_data.envs.options import EnvOptions
+from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.policies._network import SUFFIX, load_network, save_network
+
+
+def save_policy(path: str | Path, layers: Sequence[tuple[Any, Any]], map_name: str) -> None:
+    """Save a network of fully connected layers with ReLU between them.
+
+    `layers`: (weight (outputs, inputs), bias (outputs,)) each, arrays or tensors on the CPU. The first takes an agent's
+    observation with SMAC's default options and its number, one-hot; the last gives a score for each action.
+    """
+    path = Path(path)
+    if path.suffix != SUFFIX:
+        raise UsageError(f"the policy file is called {path.name!r}; its name must end with {SUFFIX}")
+    battles = BattleBatch(EnvOptions(map_name=map_name), 1)
+    save_network(path, layers, map_name)
+    try:
+        size = battles.features.observation_size
+        load_network(path).require(map_name, size, battles.agents, battles.actions)
+    except UsageError:
+        path.unlink()
+        raise
