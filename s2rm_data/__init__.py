@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from s2rm_data.api import build_model, dataset, evaluate, generate, load_model, open, train
+    from s2rm_data.api import build_model, dataset, evaluate, generate, load_model, merge, open, train, zarr_store
     from s2rm_data.batch import Batch
     from s2rm_data.generators.sc2.battle import Battle
     from s2rm_data.generators.sc2.recorder import Recorder
@@ -38,9 +38,11 @@ __all__ = [
     "generate",
     "load_model",
     "load_plugin",
+    "merge",
     "open",
     "train",
     "verify",
+    "zarr_store",
 ]
 
 _MODULES = {

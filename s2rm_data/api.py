@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from s2rm_data.addresses import store_path
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import WORLDS
 from s2rm_data.store import Group, Store
@@ -15,8 +16,9 @@ from s2rm_data.store import Group, Store
 if TYPE_CHECKING:
     from s2rm_data.evaluation.evaluate import Evaluation
     from s2rm_data.loading.dataset import WindowDataset
-    from s2rm_data.making import Outcome
+    from s2rm_data.making import Merged, Outcome
     from s2rm_data.models.world_model import WorldModel
+    from s2rm_data.store.zarr_store import CheckedStore
 
 PathLike = str | os.PathLike[str]
 
@@ -29,6 +31,7 @@ def generate(
     workers: int | None = None,
     shard_size: int | None = None,
     overwrite: bool = False,
+    part: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> Outcome:
@@ -36,38 +39,67 @@ def generate(
 
     `options` are the world's own, spelled as on the command line with underscores: `balls="1-6"`, `train=400`,
     `scenario=["3s5z", "2s3z"]`. What is there already is not made again, so that an interrupted call is resumed by
-    calling it again. Returns what was made.
+    calling it again. `part="3/20"` makes the third of twenty parts, which `merge` puts together. Returns what was made.
 
     >>> import s2rm_data as s2
     >>> s2.generate("bballs", out="data.zarr", balls=3, train=100, val=10, test=10)  # doctest: +SKIP
     """
     from s2rm_data.cli.options import worker_count
     from s2rm_data.cli.progress import progress_for
+    from s2rm_data.making import ShardSize, generate_part
     from s2rm_data.making import generate as make
     from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
+    from s2rm_data.store.parts import Part
 
     chosen = WORLDS.load(world)
     making = chosen.prepare({**options, "seed": seed})
-    size = shard_size if shard_size is not None else making.shard_size or DEFAULT_SHARD_SIZE
+    size = ShardSize(asked=shard_size, usual=making.shard_size or DEFAULT_SHARD_SIZE)
+    if part is not None and overwrite:
+        raise UsageError("overwrite does not go with part: parts are made beside what is committed; use a new store")
     with making.open() as splits, progress_for("generating", chosen.unit, quiet=quiet) as progress:
-        return make(
-            splits,
-            Path(out),
-            workers=worker_count(workers),
-            shard_size=size,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        shared: dict[str, Any] = {"workers": worker_count(workers), "shard_size": size, "progress": progress}
+        if part is not None:
+            return generate_part(splits, store_path(out), Part.parse(part), **shared)
+        return make(splits, store_path(out), overwrite=overwrite, **shared)
 
 
-def open(path: PathLike) -> Store:
-    """Open a store for reading.
+def merge(path: PathLike, *, verify: bool = False, quiet: bool = False) -> Merged:
+    """Commit the parts that were made in a store with `generate(..., part="I/N")`; as the command `s2rm-data merge`.
+
+    >>> s2.merge("data.zarr").parts  # doctest: +SKIP
+    20
+    """
+    from s2rm_data.cli.progress import progress_for
+    from s2rm_data.making import merge as merge_parts
+
+    with progress_for("checking", "bytes", quiet=quiet) as progress:
+        return merge_parts(store_path(path), verify=verify, progress=progress)
+
+
+def open(path: PathLike, *, cache: PathLike | None = None, cache_size: str = "50GB") -> Store:
+    """Open a store for reading: a folder, or the address of a bucket such as `s3://mine/data.zarr`.
+
+    With `cache`, a folder, what is read is fetched in whole shards and kept there, decoded, up to `cache_size`;
+    training on such a store holds no sequences in memory.
 
     >>> store = s2.open("data.zarr")  # doctest: +SKIP
     >>> store["bballs/train"]["frames"][7].shape  # doctest: +SKIP
     (100, 48, 48)
     """
-    return Store(path)
+    from s2rm_data.cli.options import shard_cache
+
+    return Store(path, cache=None if cache is None else shard_cache(Path(cache), cache_size))
+
+
+def zarr_store(path: PathLike) -> CheckedStore:
+    """A store for zarr-python and xarray that reads through the manifest: what is missing or changed is an error.
+
+    >>> xarray.open_zarr(s2.zarr_store("data.zarr"), group="bballs/train", chunks=None)  # doctest: +SKIP
+    >>> zarr.open_group(s2.zarr_store("s3://mine/data.zarr"), mode="r")  # doctest: +SKIP
+    """
+    from s2rm_data.store.zarr_store import CheckedStore
+
+    return CheckedStore(path)
 
 
 def dataset(

@@ -39,12 +39,13 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot write {path}: {advice}. What was committed before is safe.") from error
 
 
-def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+def write_whole(path: Path, pieces: Iterable[bytes], tag: str = "") -> None:
     """Replace `path` by the pieces' bytes so that after a crash it holds the old bytes or the new ones.
 
-    The caller makes the new name itself durable with `sync_folder`, once for many files.
+    The caller makes the new name itself durable with `sync_folder`, once for many files. `tag` keeps the temporary
+    names of several processes apart that write the same file.
     """
-    with _renamed(path) as partial, partial.open("wb") as file:
+    with _renamed(path, tag) as partial, partial.open("wb") as file:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -59,8 +60,8 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    partial = path.with_name(path.name + PARTIAL)
+def _renamed(path: Path, tag: str = "") -> Iterator[Path]:
+    partial = path.with_name(path.name + tag + PARTIAL)
     with disk_errors(path):
         try:
             yield partial
@@ -128,8 +129,10 @@ def make_folder(folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def lock_folder(folder: Path) -> int:
-    """Lock a folder for one writer; returns the descriptor that holds the lock until it is closed or the process ends.
+def lock_folder(folder: Path, *, shared: bool = False) -> int:
+    """Lock a folder for one writer, or `shared` by several that agree.
+
+    Returns the descriptor that holds the lock until it is closed or the process ends.
 
     The lock is on the folder itself, so that no lock file is left behind and a killed writer frees it.
     """
@@ -138,7 +141,7 @@ def lock_folder(folder: Path) -> int:
     try:
         with disk_errors(folder):
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ConflictError(
                     f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"

@@ -137,6 +137,7 @@ WORLDS = Registry(
 )
 
 _loaded: list[tuple[ModuleType, Plugin]] = []
+_named: list[str] = []  # as they were asked for; files by their whole path
 _IMPORT_FAILURES = (Exception, SystemExit)  # a script may call sys.exit
 
 
@@ -167,7 +168,13 @@ def load_plugin(named: str) -> Plugin:
         raise UsageError(f"the plug-in {named} exports nothing to add; it should define {' or '.join(ATTRIBUTES)}")
     plugin = Plugin(name=module.__name__, version=str(getattr(module, "__version__", "") or _file_version(module)))
     _loaded.append((module, plugin))
+    _named.append(str(Path(named).absolute()) if named.endswith(".py") else named)
     return plugin
+
+
+def plugins_loaded() -> list[str]:
+    """Names that `load_plugin` takes to load again, in another process, what was loaded here."""
+    return list(_named)
 
 
 def _file_version(module: ModuleType) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,24 @@ def make_batch() -> Callable[..., Any]:
     from random_batches import random_batch
 
     return random_batch
+
+
+@pytest.fixture(scope="session")
+def s3_address() -> Iterator[str]:
+    """An S3 server on this machine."""
+    from buckets import s3_server
+
+    with s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(s3_address: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a new bucket, such as s3://tests-3; the environment leads there."""
+    from buckets import ENVIRONMENT, make_bucket
+
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_address}.items():
+        monkeypatch.setenv(name, value)
+    name = f"tests-{secrets.token_hex(6)}"
+    make_bucket(s3_address, name)
+    return f"s3://{name}"

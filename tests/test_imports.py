@@ -22,7 +22,8 @@ LAYERS = [
     {"loading", "models"},
     {"store", "generators"},
     {
-        "errors", "registry", "config", "cores", "files", "interrupt", "sealing", "seeding", "philox", "compiled",
+        "addresses", "errors", "registry", "config", "cores", "files", "interrupt", "sealing", "seeding", "philox",
+        "compiled",
         "schema", "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
     },
 ]  # fmt: skip

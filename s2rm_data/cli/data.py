@@ -18,6 +18,7 @@ COMMANDS = {
     "info": "inspect",
     "verify": "inspect",
     "repair": "inspect",
+    "merge": "merge",
     "preview": "preview",
     "stats": "stats",
     "export": "export",

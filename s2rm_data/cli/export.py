@@ -8,13 +8,15 @@ from pathlib import Path
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.sizes import human
 
 
 @click.command(epilog=EXIT_STATUSES)
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE_PATH)
 @click.argument("group", nargs=-1, required=True)
 @click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5 or gif (a folder).")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
@@ -30,7 +32,7 @@ from s2rm_data.cli.sizes import human
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
 def export(
-    store: Path,
+    store: StorePath,
     group: tuple[str, ...],
     form: str,
     count: int | None,

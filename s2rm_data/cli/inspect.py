@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.sizes import human
 from s2rm_data.errors import DamagedStoreError
 
-STORE = click.argument("store", type=click.Path(path_type=Path))
+STORE = click.argument("store", type=STORE_PATH)
 
 
 @click.command(epilog=EXIT_STATUSES)
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
-def info(store: Path, as_json: bool) -> None:
+def info(store: StorePath, as_json: bool) -> None:
     """Show the tree of STORE: groups, arrays, shapes, sizes and how each group was made.
 
     \b
@@ -91,7 +92,7 @@ def _as_json(store: Any) -> dict[str, Any]:
 @STORE
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON on standard output.")
-def verify(store: Path, quiet: bool, as_json: bool) -> None:
+def verify(store: StorePath, quiet: bool, as_json: bool) -> None:
     """Check every byte of STORE against its manifest.
 
     Prints a content digest for each group; it does not depend on how the content is split into files.
@@ -122,7 +123,7 @@ def verify(store: Path, quiet: bool, as_json: bool) -> None:
 @click.argument("group")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
-def repair(store: Path, group: str, quiet: bool, as_json: bool) -> None:
+def repair(store: StorePath, group: str, quiet: bool, as_json: bool) -> None:
     """Make again what is missing or damaged of GROUP in STORE, and nothing else.
 
     What is made must be, to the byte, what was committed; otherwise it is not written and the command fails. Battles

@@ -7,18 +7,36 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from s2rm_data.addresses import StorePath, store_path
+from s2rm_data.cli.sizes import size_nbytes
 from s2rm_data.cores import available_cores
 from s2rm_data.errors import UsageError
 from s2rm_data.registry import load_plugin
 
+if TYPE_CHECKING:
+    from s2rm_data.store import ShardCache
+
 MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
 MOST_WORKERS = 1024
+CACHE_SIZE = "50GB"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StorePathType(click.ParamType):
+    """A store: a folder, or an address in a bucket."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> StorePath:
+        return store_path(value)
+
+
+STORE_PATH = StorePathType()
 
 
 class TakesPlugins(click.Command):
@@ -54,16 +72,46 @@ def generation_options(command: F) -> F:
             "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"
         ),
         click.option(
-            "-o", "--out", type=click.Path(path_type=Path), default=Path("data.zarr"), show_default=True,
-            help="Store to write or add to.",
+            "-o", "--out", type=STORE_PATH, default=Path("data.zarr"), show_default=True,
+            help="Store to write or add to: a folder, or s3://BUCKET/NAME (gs://, az://).",
         ),
         click.option("--shard-size", type=int, default=None, help="Sequences per shard file."),
+        click.option(
+            "--part", default=None, metavar="I/N",
+            help="Make only part I of N, on any machine; `s2rm-data merge` puts them together.",
+        ),
+        click.option(
+            "--dask", default=None, metavar="ADDRESS",
+            help="Make the parts on the Dask cluster at ADDRESS, or `local` for processes of this machine.",
+        ),
         click.option("--overwrite", is_flag=True, help="Make these splits again, whatever is there under their names."),
         click.option("--dry-run", is_flag=True, help="Say what would be made and how large it is; write nothing."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, no summary."),
         click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output."),
     ]  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+def cache_options(command: F) -> F:
+    """Where and how large the local cache of a store is."""
+    options = [
+        click.option(
+            "--cache", type=click.Path(path_type=Path), default=None,
+            help="Folder for decoded shards: read the store through it instead of holding it in memory.",
+        ),
+        click.option("--cache-size", default=None, help=f"How large that folder may become.  [default: {CACHE_SIZE}]"),
+    ]  # fmt: skip
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+
+
+def shard_cache(folder: Path | None, size: str | None) -> ShardCache | None:
+    if folder is None:
+        if size is not None:
+            raise UsageError(f"--cache-size {size} says how large a cache may be; say with --cache where it is")
+        return None
+    from s2rm_data.store import ShardCache
+
+    return ShardCache(folder, size_nbytes(size or CACHE_SIZE))
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.world_options import with_world_options, world_values
@@ -24,7 +26,7 @@ def _options_of(world: World) -> tuple[Option, ...]:
 
 
 @click.command(cls=with_world_options(_options_of), epilog=EXIT_STATUSES)
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE_PATH)
 @click.argument("group", required=False)
 @click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
 @click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
@@ -36,7 +38,7 @@ def _options_of(world: World) -> tuple[Option, ...]:
     show_default=True,
     help="Folder for the pictures.",
 )
-def preview(store: Path, group: str | None, number: int, rows: int, out: Path, given: dict[str, Any]) -> None:
+def preview(store: StorePath, group: str | None, number: int, rows: int, out: Path, given: dict[str, Any]) -> None:
     """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet.
 
     Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II:

@@ -21,7 +21,7 @@ Exit status:
   3    damaged or unfinished store; the message names the object
   4    a component is missing; the message says how to install it
   5    another process is writing, or other data are in the way
-  6    the disk is full, read-only or failing
+  6    the disk is full, read-only or failing; a bucket cannot be reached
   130  interrupted (SIGINT or SIGTERM); what was committed is safe"""
 
 

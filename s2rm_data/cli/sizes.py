@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+from s2rm_data.errors import UsageError
+
+_UNITS = {"": 1, **{f"{prefix}B": 1000**n for n, prefix in enumerate(("", "k", "M", "G", "T"))}}
+_UNITS |= {f"{prefix}iB": 1024**n for n, prefix in enumerate(("", "K", "M", "G", "T")) if n}
+
 
 def human(nbytes: float) -> str:
     """1234567 -> `1.2 MB` (powers of ten)."""
@@ -10,3 +17,12 @@ def human(nbytes: float) -> str:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
         nbytes /= 1000
     return f"{nbytes:.1f} TB"
+
+
+def size_nbytes(text: str) -> int:
+    """`50GB` -> 50,000,000,000; also MB, TB, and GiB of powers of two."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text)
+    units = {unit.lower(): factor for unit, factor in _UNITS.items()}
+    if match is None or match[2].lower() not in units or float(match[1]) * units[match[2].lower()] < 1:
+        raise UsageError(f"{text!r} is not a size; write it as 50GB, 800MB or 1.5TB")
+    return int(float(match[1]) * units[match[2].lower()])

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import ConflictError, UsageError
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_STATUSES)
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE_PATH)
 @click.argument("group", nargs=-1)
 @click.option(
     "-o",
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--table-only", is_flag=True, help="Print the table and write nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output, without the table.")
-def stats(store: Path, group: tuple[str, ...], out: Path, table_only: bool, quiet: bool, as_json: bool) -> None:
+def stats(store: StorePath, group: tuple[str, ...], out: Path, table_only: bool, quiet: bool, as_json: bool) -> None:
     """Count what is in the groups of STORE: as a table, and as one figure per world.
 
     Bouncing balls: speeds, collisions, where pixels are on. StarCraft II: units, lengths, win rates, where units stand.

@@ -50,8 +50,9 @@ def world_command(world: World) -> click.Command:
         if options.pop("listing", False):
             click.echo(world.listing())
             return
-        shared = {name: options.pop(name) for name in Run.__dataclass_fields__ if name != "unit"}
-        run_generation(world.prepare(options), Run(unit=world.unit, **shared))
+        own = ("unit", "world", "options")
+        shared = {name: options.pop(name) for name in Run.__dataclass_fields__ if name not in own}
+        run_generation(world.prepare(options), Run(unit=world.unit, world=world.name, options=options, **shared))
 
     command = click.command(world.name, help=world.help, epilog=EXIT_STATUSES)(generation_options(make))
     own = [click_option(option) for option in world.options]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from s2rm_data.addresses import StorePath
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.files import disk_errors, make_folder, sync_folder, write_whole
 from s2rm_data.making.run import split_spec
 from s2rm_data.making.shards import build_shard
 from s2rm_data.progress import Progress
@@ -21,6 +20,7 @@ from s2rm_data.store.conflicts import check_links
 from s2rm_data.store.documents import json_bytes
 from s2rm_data.store.layout import META, consolidated, group_document, parents
 from s2rm_data.store.manifest import Entry, Manifest, check_object, read_document
+from s2rm_data.store.place import Place
 from s2rm_data.store.reader import Group, Store, unknown_group
 from s2rm_data.store.writer import StoreWriter
 from s2rm_data.world import world_of
@@ -34,20 +34,20 @@ class Repaired:
     checked: int
 
 
-def repair(path: Path, group: str, *, progress: Progress | None = None) -> Repaired:
+def repair(path: StorePath, group: str, *, progress: Progress | None = None) -> Repaired:
     """Repair one group of the store at `path`; raises, and changes nothing more, when an object cannot be restored."""
     store = Store(path)
     group = group.strip("/")
     if group not in store.manifest.groups:
         raise unknown_group(str(path), group, sorted(store.manifest.groups))
     with StoreWriter(path) as writer:
-        check_links(path, group)
-        return _Repair(path, writer.manifest, group, progress or Progress()).run()
+        check_links(writer.place, group)
+        return _Repair(writer.place, writer.manifest, group, progress or Progress()).run()
 
 
 class _Repair:
-    def __init__(self, root: Path, manifest: Manifest, group: str, progress: Progress) -> None:
-        self._root, self._manifest, self._group, self._progress = root, manifest, group, progress
+    def __init__(self, place: Place, manifest: Manifest, group: str, progress: Progress) -> None:
+        self._place, self._manifest, self._group, self._progress = place, manifest, group, progress
         above = {f"{path}/{META}" for path in parents(group)}
         self._names = [name for name in manifest.objects if name in above or name.startswith(group + "/")]
 
@@ -65,7 +65,7 @@ class _Repair:
 
     def _is_sound(self, name: str) -> bool:
         try:
-            check_object(self._root, name, self._manifest)
+            check_object(self._place, name, self._manifest.objects[name])
         except DamagedStoreError:
             return False
         return True
@@ -84,17 +84,17 @@ class _Repair:
         if path in copies:
             return copies[path]
         if path in arrays and self._is_sound(f"{self._group}/{META}"):  # unfinished: the root does not list it
-            group = read_document(self._root, f"{self._group}/{META}", self._manifest)
+            group = read_document(self._place, f"{self._group}/{META}", self._manifest)
             found = group.get("consolidated_metadata", {}).get("metadata", {}).get(arrays[path])
             if isinstance(found, dict):
                 return found
         raise DamagedStoreError(
-            f"{self._root / path / META}: cannot be restored, there is no copy of it; make {self._group} again with "
-            "its command and --overwrite"
+            f"{self._place.path / path / META}: cannot be restored, there is no copy of it; make {self._group} again "
+            "with its command and --overwrite"
         )
 
     def _make(self, damaged: set[str]) -> None:
-        group = Group(Store(self._root), self._group)
+        group = Group(Store(self._place), self._group)
         source = source_of(group)
         entry = self._manifest.groups[self._group]
         layout = next(iter(group.arrays.values())).layout
@@ -113,17 +113,13 @@ class _Repair:
 
     def _restore(self, name: str, data: Sequence[bytes], why_not: str) -> None:
         """Write an object if it is, to the byte, the one that was committed."""
-        path = self._root / name
         if Entry.of(data) != self._manifest.objects[name]:
             raise ConflictError(
-                f"{path}: cannot be repaired, {why_not}; make {self._group} again with its command and --overwrite"
+                f"{self._place.path / name}: cannot be repaired, {why_not}; "
+                f"make {self._group} again with its command and --overwrite"
             )
-        if path.is_dir() and not path.is_symlink():
-            with disk_errors(path):
-                path.rmdir()
-        make_folder(path.parent)
-        write_whole(path, data)
-        sync_folder(path.parent)
+        self._place.write_whole(name, data, replace=True)
+        self._place.sync([name])
 
 
 def source_of(group: Group) -> SplitSource:

@@ -21,8 +21,10 @@ from s2rm_data.store.documents import json_bytes, require, shown, whole
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
 META = "zarr.json"
+PARTS, PLAN = "_parts", "plan.json"  # folder of parts that wait to be merged, and what they are parts of
 PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
 DEFAULT_SHARD_SIZE = 500  # sequences
+MOST_DEFAULT_SHARDS = 200  # of a split; beyond that shards grow, not their number
 
 
 def group_document(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +46,13 @@ def parents(group: str) -> list[str]:
     """Groups above a group, without the root: `sc2/3s5z/train` -> `sc2`, `sc2/3s5z`."""
     parts = group.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def grown_shard_size(size: int, count: int) -> int:
+    """Sequences per shard by default: `size`, doubled until a split of `count` sequences has few enough shards."""
+    while count > MOST_DEFAULT_SHARDS * size:
+        size *= 2
+    return size
 
 
 def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int:

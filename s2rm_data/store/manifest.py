@@ -11,7 +11,7 @@ It lives in the attributes of the root group, the store's `zarr.json`, which is 
 `sha256` covers the rest of the document. The file has one spelling only (`documents.json_bytes`), and a file that is
 spelled otherwise is damaged: no byte of it can change unnoticed. The consolidated metadata of the same file list the
 complete groups alone, so that other Zarr readers do not come upon one that is still being made either.
-A commit costs O(objects).
+To write it costs O(objects); the writer therefore commits many shards at once where that takes long.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from s2rm_data.addresses import StorePath
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.files import opened_inside, read_inside, sync_folder, write_whole
 from s2rm_data.store.documents import (
     MOST_DOCUMENT_BYTES,
     MOST_ROOT_BYTES,
@@ -42,8 +40,7 @@ from s2rm_data.store.documents import (
     table,
 )
 from s2rm_data.store.layout import FORMAT_VERSION, META, parents, root_document, shard_object
-
-PIECE_BYTES = 1 << 20  # of an object, held at once
+from s2rm_data.store.place import OpenObject, Place, Version
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,15 @@ class GroupEntry:
 
 @dataclass
 class Manifest:
-    """`documents` are the metadata of the groups, their parents and arrays, by path: what Zarr readers consolidate."""
+    """`documents` are the metadata of the groups, their parents and arrays, by path: what Zarr readers consolidate.
+
+    `version` is that of the root document which says all this; None if it has not been written yet.
+    """
 
     groups: dict[str, GroupEntry] = field(default_factory=dict)
     objects: dict[str, Entry] = field(default_factory=dict)
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    version: Version = field(default=None, compare=False)
 
     def has_shard(self, group: str, index: int) -> bool:
         return all(name in self.objects for name in self.groups[group].shard_objects(group, index))
@@ -162,31 +163,31 @@ class Manifest:
         return found
 
     @classmethod
-    def load(cls, root: Path) -> Manifest:
-        """The manifest of the store at `root`."""
+    def load(cls, place: Place) -> Manifest:
+        """The manifest of the store at a place."""
+        where = place.path / META
         try:
-            data = read_inside(root, META, MOST_ROOT_BYTES)
+            data, version = place.read_root(MOST_ROOT_BYTES)
         except DamagedStoreError as error:
             lost = ", and the manifest with it" if str(error).endswith("is missing") else ""
             raise DamagedStoreError(f"{error}{lost}") from None
         try:
-            return cls.from_bytes(data)
+            found = cls.from_bytes(data)
         except DamagedStoreError as error:
-            raise DamagedStoreError(
-                f"{root / META}: {error}. Restore it from a copy, or make the store again"
-            ) from None
+            raise DamagedStoreError(f"{where}: {error}. Restore it from a copy, or make the store again") from None
         except ConflictError as error:
-            raise ConflictError(f"{root / META}: {error}") from None
+            raise ConflictError(f"{where}: {error}") from None
+        found.version = version
+        return found
 
-    def save(self, root: Path) -> None:
+    def save(self, place: Place) -> None:
         data = self.to_bytes()
         if len(data) > MOST_ROOT_BYTES:
             raise UsageError(
-                f"{root}: the manifest would have {len(data):,} bytes; at most {MOST_ROOT_BYTES:,} are possible. "
+                f"{place.path}: the manifest would have {len(data):,} bytes; at most {MOST_ROOT_BYTES:,} are possible. "
                 "Use a larger --shard-size or a second store"
             )
-        write_whole(root / META, [data])
-        sync_folder(root)
+        self.version = place.replace_root(data, self.version)
 
 
 def _is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
@@ -204,59 +205,54 @@ def _seal(document: dict[str, Any]) -> str:
     return hashlib.sha256(json_bytes(document)).hexdigest()
 
 
-def entry_of(root: Path, name: str, manifest: Manifest) -> Entry:
+def entry_of(place: Place, name: str, manifest: Manifest) -> Entry:
     if name not in manifest.objects:
-        raise DamagedStoreError(f"{root / name}: is not in the manifest")
+        raise DamagedStoreError(f"{place.path / name}: is not in the manifest")
     return manifest.objects[name]
 
 
-def object_pieces(descriptor: int, where: Path, entry: Entry) -> Iterator[bytes]:
+def object_pieces(opened: OpenObject, where: StorePath, entry: Entry) -> Iterator[bytes]:
     """An open object in pieces, checked against the manifest: its size before anything is read, its SHA-256 in the end.
 
     What takes the pieces must not be believed before the last one has come.
     """
-    size = os.fstat(descriptor).st_size
-    if size != entry.nbytes:
-        raise DamagedStoreError(f"{where}: has {size} bytes where {entry.nbytes} were committed")
+    if opened.nbytes != entry.nbytes:
+        raise DamagedStoreError(f"{where}: has {opened.nbytes} bytes where {entry.nbytes} were committed")
     digest = hashlib.sha256()
-    done = 0
-    while done < entry.nbytes:
-        try:
-            piece = os.pread(descriptor, min(PIECE_BYTES, entry.nbytes - done), done)
-        except OSError as error:
-            raise DamagedStoreError(f"{where}: cannot be read ({error.strerror})") from None
-        if not piece:
-            raise DamagedStoreError(f"{where}: has been cut while it was read")
+    for piece in opened.pieces():
         digest.update(piece)
-        done += len(piece)
         yield piece
     if digest.hexdigest() != entry.sha256:
         raise DamagedStoreError(f"{where}: SHA-256 does not match, the stored bytes have changed")
 
 
-def check_object(root: Path, name: str, manifest: Manifest) -> None:
+def check_object(place: Place, name: str, entry: Entry) -> None:
     """Whether an object is what was committed; in constant memory."""
-    entry = entry_of(root, name, manifest)
-    with opened_inside(root, name) as descriptor:
-        for _ in object_pieces(descriptor, root / name, entry):
+    with place.opened(name) as opened:
+        for _ in object_pieces(opened, place.path / name, entry):
             pass
 
 
-def read_document(root: Path, name: str, manifest: Manifest) -> dict[str, Any]:
+def read_object(place: Place, name: str, entry: Entry) -> bytes:
+    """An object, checked against the manifest."""
+    with place.opened(name) as opened:
+        return b"".join(object_pieces(opened, place.path / name, entry))
+
+
+def read_document(place: Place, name: str, manifest: Manifest) -> dict[str, Any]:
     """A metadata object of the store, checked against the manifest; what it says is not checked yet."""
-    entry = entry_of(root, name, manifest)
+    entry = entry_of(place, name, manifest)
     if entry.nbytes > MOST_DOCUMENT_BYTES:
         raise DamagedStoreError(
-            f"{root / name}: a document of {entry.nbytes:,} bytes; at most {MOST_DOCUMENT_BYTES:,} are allowed"
+            f"{place.path / name}: a document of {entry.nbytes:,} bytes; at most {MOST_DOCUMENT_BYTES:,} are allowed"
         )
-    with opened_inside(root, name) as descriptor:
-        data = b"".join(object_pieces(descriptor, root / name, entry))
-    with naming(root / name):
+    data = read_object(place, name, entry)
+    with naming(place.path / name):
         return parse(data)
 
 
 @contextlib.contextmanager
-def naming(where: Path) -> Iterator[None]:
+def naming(where: StorePath) -> Iterator[None]:
     """Turn what is wrong with a document into a `DamagedStoreError` that names it."""
     try:
         yield

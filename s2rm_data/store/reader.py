@@ -16,20 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.addresses import Url
 from s2rm_data.errors import DamagedStoreError, UnknownNameError, UsageError, did_you_mean
-from s2rm_data.files import opened_inside
+from s2rm_data.store.cache import ShardCache
 from s2rm_data.store.codec import check_chunk, decode_chunk, index_nbytes, parse_index
 from s2rm_data.store.documents import Attributes, check_group, require
 from s2rm_data.store.layout import META, PACKED_BITS, ArrayLayout, consolidated, group_document, parents
-from s2rm_data.store.manifest import entry_of, naming, object_pieces, read_document
-from s2rm_data.store.place import open_manifest
+from s2rm_data.store.manifest import Entry, entry_of, naming, object_pieces, read_document
+from s2rm_data.store.opening import open_manifest
+from s2rm_data.store.place import Place, place_of
 
 
 class StoredArray:
@@ -41,7 +42,7 @@ class StoredArray:
     def __init__(self, store: Store, layout: ArrayLayout) -> None:
         self._store = store
         self.layout = layout
-        self._checked: dict[int, tuple[NDArray[np.uint64], FileStamp]] = {}  # shard -> chunk index, as it was checked
+        self._checked: dict[int, tuple[NDArray[np.uint64], Hashable]] = {}  # shard -> chunk index, as it was checked
         self._bits: int | None = layout.attributes.get(PACKED_BITS)
 
     @property
@@ -83,6 +84,15 @@ class StoredArray:
     def _gather(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         layout = self.layout
         out = self._allocate(len(positions))
+        if self._store.cache is not None:
+            shards = positions // layout.shard
+            needed = np.unique(shards)
+            for shard, following in zip(needed, [*needed[1:], None], strict=True):
+                if following is not None:
+                    self._store.cache.want(self, int(following))  # fetched while this one is read
+                rows = np.flatnonzero(shards == shard)
+                out[rows] = self._store.cache.rows(self, int(shard), positions[rows] - shard * layout.shard)
+            return out
         order = np.argsort(positions, kind="stable")
         chunks = positions[order] // layout.chunk
         bounds = np.flatnonzero(np.diff(chunks, prepend=-1))  # where each chunk's rows begin
@@ -109,29 +119,38 @@ class StoredArray:
                 values = np.frombuffer(raw, dtype=layout.dtype).reshape(layout.chunk, *layout.shape[1:])
                 yield int(shard * per_shard + slot), values
 
+    def shard_entry(self, shard: int) -> Entry:
+        """What the manifest says of a shard."""
+        return entry_of(self._store.place, self.layout.shard_object(shard), self._store.manifest)
+
+    def shard_nbytes(self, shard: int) -> int:
+        """Of a decoded shard, with the padding of its last chunk."""
+        return self.layout.chunks_in(shard) * self.layout.chunk_nbytes
+
+    def decoded(self, shard: int) -> Iterator[bytes]:
+        """The values of every chunk of a shard in order, checked like all that is read."""
+        slots = range(self.layout.chunks_in(shard))
+        for slot, data in zip(slots, self._slot_bytes(shard, list(slots)), strict=True):
+            yield decode_chunk(data, self.layout.chunk_nbytes, self._where(shard, slot))
+
     def _where(self, shard: int, slot: int) -> str:
         return f"{self._store.path / self.layout.shard_object(shard)}, chunk {slot}"
 
     def _slot_bytes(self, shard: int, slots: Sequence[int] | NDArray[np.int64]) -> Iterator[bytes]:
         name = self.layout.shard_object(shard)
-        path = self._store.path / name
-        entry = entry_of(self._store.path, name, self._store.manifest)
-        with opened_inside(self._store.path, name) as descriptor:
+        place = self._store.place
+        entry = self.shard_entry(shard)
+        with place.opened(name) as opened:
             index, stamp = self._checked.get(shard, (None, None))
-            now = _stamp(descriptor)
-            if index is None or stamp != now:  # never seen, or no longer the file that was checked
-                for _ in object_pieces(descriptor, path, entry):
+            if index is None or stamp != opened.stamp:  # never seen, or no longer the object that was checked
+                for _ in object_pieces(opened, place.path / name, entry):
                     pass
                 length = index_nbytes(self.layout.slots)
-                table = os.pread(descriptor, length, entry.nbytes - length)
+                (table,) = opened.ranges([(entry.nbytes - length, length)])
                 chunks = self.layout.chunks_in(shard)
-                index = parse_index(table, str(path), chunks=chunks, nbytes=entry.nbytes - length)
-                self._checked[shard] = index, now
-            for offset, size in index[slots]:
-                try:
-                    yield os.pread(descriptor, int(size), int(offset))
-                except OSError as error:
-                    raise DamagedStoreError(f"{path}: cannot be read ({error.strerror})") from None
+                index = parse_index(table, str(place.path / name), chunks=chunks, nbytes=entry.nbytes - length)
+                self._checked[shard] = index, opened.stamp
+            yield from opened.ranges([(int(offset), int(size)) for offset, size in index[slots]])
 
     def check(self) -> None:
         """Whether every chunk is there, has its checksum, and holds as many bytes as it should; not decompressed."""
@@ -163,7 +182,7 @@ class Group:
 
     def _document(self, path: str) -> dict[str, Any]:
         """Metadata below the group or above; what the root repeats of them for other readers must be the same."""
-        document = read_document(self._store.path, f"{path}/{META}", self._store.manifest)
+        document = read_document(self._store.place, f"{path}/{META}", self._store.manifest)
         repeated = self._store.manifest.documents.get(path)
         if repeated is not None and repeated != {k: v for k, v in document.items() if k != "consolidated_metadata"}:
             raise DamagedStoreError(f"{self._store.path / META}: its metadata of {path} are not those of {path}/{META}")
@@ -248,11 +267,16 @@ class Group:
 
 
 class Store:
-    """A store opened for reading; indexing it with a group's path opens that group."""
+    """A store opened for reading; indexing it with a group's path opens that group.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.manifest = open_manifest(self.path)
+    `path` is a folder, or the address of a bucket such as s3://mine/data.zarr. With `cache`, it is read through that.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | Url | Place, *, cache: ShardCache | None = None) -> None:
+        self.cache = cache
+        self.place = place_of(path)
+        self.path = self.place.path
+        self.manifest = open_manifest(self.place)
 
     @property
     def groups(self) -> list[str]:
@@ -316,12 +340,3 @@ def _positions(key: Sequence[int] | NDArray[Any], length: int) -> NDArray[np.int
     if ((positions < -length) | (positions >= length)).any():
         raise IndexError(f"index out of range for {length} sequences")
     return np.where(positions < 0, positions + length, positions)
-
-
-FileStamp = tuple[int, int, int, int]
-
-
-def _stamp(descriptor: int) -> FileStamp:
-    """What changes when a file is replaced or written to."""
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from s2rm_data.errors import UsageError
 from s2rm_data.schema import ArraySpec
 from s2rm_data.store.documents import InvalidDocumentError, is_group_name
-from s2rm_data.store.layout import ArrayLayout, array_document, consolidated, group_document, shard_sequences
+from s2rm_data.store.layout import (
+    ArrayLayout,
+    array_document,
+    consolidated,
+    group_document,
+    shard_object,
+    shard_sequences,
+)
+from s2rm_data.store.manifest import GroupEntry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +53,16 @@ class SplitSpec:
     def shard_range(self, index: int) -> tuple[int, int]:
         """First and one-past-last sequence of a shard."""
         return index * self.shard, min((index + 1) * self.shard, self.count)
+
+    @property
+    def entry(self) -> GroupEntry:
+        """What the manifest says of it."""
+        return GroupEntry(arrays={array.name: 1 + len(array.shape) for array in self.arrays}, shards=self.shards)
+
+    def shard_objects(self, index: int, shards: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+        """Object name -> bytes of shard number `index`, from array name -> bytes; every array must be there."""
+        dimensions = self.entry.arrays
+        return {shard_object(f"{self.group}/{name}", index, dims): shards[name] for name, dims in dimensions.items()}
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of every array."""

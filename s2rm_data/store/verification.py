@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from s2rm_data.addresses import Url
 from s2rm_data.errors import DamagedStoreError
 from s2rm_data.files import PARTIAL
 from s2rm_data.progress import Progress
-from s2rm_data.store.layout import META
-from s2rm_data.store.manifest import Manifest, check_object
+from s2rm_data.store.layout import META, PARTS
+from s2rm_data.store.manifest import check_object
+from s2rm_data.store.opening import has_parts
+from s2rm_data.store.parts import PartPlan
 from s2rm_data.store.reader import Group, Store
 
 
@@ -24,19 +26,22 @@ class Report:
     nbytes: int = 0
 
 
-def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Report:
+def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None) -> Report:
     """All problems of a store, not only the first; an empty list means that every byte is as it was committed, and
     that every document and chunk says what it can.
     """
     report = Report()
-    root = Path(path)
     try:
-        store = Store(root)
+        store = Store(path)
     except DamagedStoreError as error:
         report.problems.append(str(error))
         return report
+    root = store.path
     _check_objects(store, report, progress or Progress())
-    report.problems += _unexpected(root, store.manifest)
+    try:
+        report.problems += _unexpected(store)
+    except DamagedStoreError as error:
+        report.problems.append(str(error))
     for group, (there, total) in store.unfinished.items():
         report.problems.append(f"{root / group}: is unfinished, {there} of {total} shards are there")
     for group in sorted(store.manifest.groups):
@@ -50,7 +55,7 @@ def _check_objects(store: Store, report: Report, progress: Progress) -> None:
     progress.start(sum(entry.nbytes for entry in entries.values()), 0)
     for name, entry in sorted(entries.items()):
         try:
-            check_object(store.path, name, store.manifest)
+            check_object(store.place, name, entry)
         except DamagedStoreError as error:
             report.problems.append(str(error))
         report.objects += 1
@@ -71,13 +76,18 @@ def _check_content(store: Store, path: str, report: Report) -> None:
         report.problems.append(str(error))
 
 
-def _unexpected(root: Path, manifest: Manifest) -> list[str]:
-    """Objects that another Zarr reader would take for data although nobody committed them."""
-    known = {*manifest.objects, META}
-    found = (Path(folder) / name for folder, _, names in os.walk(root) for name in names)
-    strays = sorted(path for path in found if path.relative_to(root).as_posix() not in known)
-    return [f"{path}: is not in the manifest" for path in strays if path.is_file() and _looks_like_data(path.name)]
+def _unexpected(store: Store) -> list[str]:
+    """Objects that another Zarr reader would take for data although nobody committed them; parts wait to be."""
+    known = {*store.manifest.objects, META}
+    waiting = tuple(f"{group}/" for group in PartPlan.read(store.place).groups) if has_parts(store.place) else ()
+    strays = sorted(
+        name
+        for name in store.place.names()
+        if name not in known and _looks_like_data(name) and not name.startswith(waiting)
+    )
+    return [f"{store.path / name}: is not in the manifest" for name in strays]
 
 
 def _looks_like_data(name: str) -> bool:
-    return not name.endswith(PARTIAL) and (name == META or name.startswith("c."))
+    last = name.rpartition("/")[2]
+    return not last.endswith(PARTIAL) and not name.startswith(f"{PARTS}/") and (last == META or last.startswith("c."))

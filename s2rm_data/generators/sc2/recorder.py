@@ -144,7 +144,8 @@ class Recorder:
             builder = ShardBuilder(spec, self._split.spec.shard)
             builder.add(np.concatenate([values[spec.name] for values in self._pending]))
             pieces[spec.name] = builder.finish()
-        self._split.commit(index, pieces)
+        self._split.add(index, pieces)
+        self._writer.commit()
         self._pending.clear()
 
     def close(self) -> None:

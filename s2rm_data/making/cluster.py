@@ -1,0 +1,133 @@
+"""Parts as tasks of a Dask cluster: the same parts, the same merge, the same bytes.
+
+A task makes one part where it runs and writes it to the store, which all workers must reach: a bucket, or a folder of a
+shared file system. Dask runs the task of a worker that died again, elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from s2rm_data.addresses import StorePath, store_path
+from s2rm_data.errors import ConflictError, S2RMError, UsageError, missing_component
+from s2rm_data.interrupt import Interrupt
+from s2rm_data.making.parts import generate_part, merge
+from s2rm_data.making.run import Outcome, ShardSize, split_specs
+from s2rm_data.progress import Progress
+from s2rm_data.registry import WORLDS, load_plugin
+from s2rm_data.store.opening import has_parts
+from s2rm_data.store.parts import Part, PartPlan
+from s2rm_data.store.place import place_of
+
+MOST_TASKS = 1000
+RETRIES = 2  # of a task that failed; those of dead workers come on top
+CONNECT_SECONDS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What every worker is told: plain values, that travel."""
+
+    world: str
+    options: Mapping[str, Any]  # of the world, and `seed`
+    path: str
+    shard_size: ShardSize
+    plugins: Sequence[str] = ()
+
+    def run(self, part: str) -> tuple[int, int]:
+        """On a worker: make a part; returns how many sequences were made and found."""
+        for name in self.plugins:
+            load_plugin(name)
+        making = WORLDS.load(self.world).prepare(dict(self.options))
+        with making.open() as splits:
+            done = generate_part(splits, store_path(self.path), Part.parse(part), shard_size=self.shard_size)
+        return done.made, done.found
+
+
+def generate_on_dask(job: Job, address: str, *, workers: int, progress: Progress | None = None) -> Outcome:
+    """Make a store on the Dask cluster at `address`; `local` starts one of `workers` processes on this machine."""
+    progress = progress or Progress()
+    making = WORLDS.load(job.world).prepare(dict(job.options))
+    specs = split_specs(making.splits, job.shard_size)
+    path = store_path(job.path)
+    count = min(sum(spec.shards for spec in specs), MOST_TASKS)
+    _check_waiting(path, PartPlan.of(specs, count))
+    shards = [spec.shard_range(index) for spec in specs for index in range(spec.shards)]
+    sizes = {
+        str(part): sum(shards[i][1] - shards[i][0] for i in part.of(len(shards)))
+        for part in (Part(number, count) for number in range(1, count + 1))
+    }
+    with _client(address, workers) as client:
+        progress.start(sum(sizes.values()), 0)
+        made, found = _run(client, job, sizes, progress)
+    merged = merge(path)
+    return Outcome(made=made, found=found, nbytes=merged.nbytes, groups=merged.groups)
+
+
+def _check_waiting(path: StorePath, plan: PartPlan) -> None:
+    """Parts that wait there must be of the same run, which is then continued."""
+    place = place_of(path)
+    place.check_free()
+    if has_parts(place):
+        plan.check_same(PartPlan.read(place), place)
+
+
+def _run(client: Any, job: Job, sizes: Mapping[str, int], progress: Progress) -> tuple[int, int]:
+    from distributed import as_completed
+
+    futures = {client.submit(job.run, part, pure=False, retries=RETRIES): part for part in sizes}
+    made = found = 0
+    try:
+        with Interrupt() as interrupt:
+            for future in as_completed(list(futures)):
+                done = _result(future, futures[future])
+                made, found = made + done[0], found + done[1]
+                progress.advance(sizes[futures[future]])
+                if interrupt.asked:
+                    break
+    except BaseException:
+        with contextlib.suppress(Exception):
+            client.cancel(list(futures))
+        raise
+    return made, found
+
+
+def _result(future: Any, part: str) -> tuple[int, int]:
+    from distributed import KilledWorker
+
+    try:
+        result: tuple[int, int] = future.result()
+    except S2RMError:
+        raise
+    except KilledWorker:
+        raise ConflictError(
+            f"the Dask workers that made part {part} died again and again; look at their logs (memory?), then run the "
+            "same command again: what other parts have made is kept"
+        ) from None
+    except Exception as error:
+        raise S2RMError(f"part {part} failed on a Dask worker: {type(error).__name__}: {error}") from error
+    return result
+
+
+@contextlib.contextmanager
+def _client(address: str, workers: int) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ModuleNotFoundError:
+        raise missing_component("distributed", "cluster", "--dask") from None
+    with contextlib.ExitStack() as stack:
+        if address == "local":
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+            yield stack.enter_context(Client(stack.enter_context(cluster)))
+            return
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError, TypeError) as error:
+            raise UsageError(
+                f"no Dask scheduler answers at {address!r} ({type(error).__name__}); give the address that "
+                "`dask scheduler` prints, such as tcp://10.0.0.1:8786, or `local`"
+            ) from None
+        yield stack.enter_context(client)

@@ -1,0 +1,245 @@
+"""One part of a run, on any machine; and `merge`, which commits all parts of a run at once.
+
+The shards of all splits are shared out in order. The store that `merge` leaves is, to the byte, the one that a single
+process makes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from s2rm_data.addresses import StorePath
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.making.run import Outcome, ShardSize, Task, check_workers, run_tasks, split_specs
+from s2rm_data.progress import Progress
+from s2rm_data.schema import SplitSource
+from s2rm_data.store.conflicts import check_split
+from s2rm_data.store.documents import json_bytes
+from s2rm_data.store.layout import META, PARTS, PLAN
+from s2rm_data.store.manifest import Entry, Manifest, check_object
+from s2rm_data.store.opening import existing_manifest, has_parts
+from s2rm_data.store.parts import Part, PartManifest, PartPlan, part_names, plan_digest
+from s2rm_data.store.place import Place, place_of
+from s2rm_data.store.split import SplitSpec
+from s2rm_data.store.writer import Pacer, write_objects
+
+
+def generate_part(
+    sources: Sequence[SplitSource],
+    path: StorePath,
+    part: Part,
+    *,
+    workers: int = 1,
+    shard_size: int | ShardSize | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make a part's shards of all splits in the store at `path`; they are committed by `merge`.
+
+    What is committed there already, and what an interrupted run of the same part has made, is not made again.
+    """
+    check_workers(workers)
+    specs = split_specs(sources, shard_size)
+    place = place_of(path)
+    place.check_free()
+    with place.writing(shared=True):
+        manifest = existing_manifest(place) or Manifest()
+        for spec in specs:
+            check_split(place, manifest, spec)
+        return _PartRun(place, manifest, specs, part).run(sources, workers, progress or Progress())
+
+
+class _PartRun:
+    def __init__(self, place: Place, manifest: Manifest, specs: Sequence[SplitSpec], part: Part) -> None:
+        self.place, self.manifest, self.specs = place, manifest, specs
+        self.plan = PartPlan.of(specs, part.count)
+        self._agree()
+        self.made = self._resumed(part)
+        self._mutex = threading.Lock()
+        self._pacer = Pacer(self._save, place.least_commit_seconds)
+
+    def _agree(self) -> None:
+        """Write down what all parts make together, or compare it with what an earlier part wrote."""
+        if not has_parts(self.place):
+            name = f"{PARTS}/{PLAN}"
+            with contextlib.suppress(ConflictError):  # another part was faster
+                write_objects(self.place, {name: [self.plan.to_bytes()]})
+        self.plan.check_same(PartPlan.read(self.place), self.place)
+
+    def _resumed(self, part: Part) -> PartManifest:
+        """What an interrupted run of this part has made and is still there."""
+        empty = PartManifest(part, plan_digest(self.plan))
+        if not self.place.has(part.name):
+            return empty
+        try:
+            found = PartManifest.read(self.place, part, self.plan)
+        except DamagedStoreError:
+            return empty
+        found.objects = {name: entry for name, entry in found.objects.items() if _is_sound(self.place, name, entry)}
+        return found
+
+    def run(self, sources: Sequence[SplitSource], workers: int, progress: Progress) -> Outcome:
+        shards = [(s, i) for s, spec in enumerate(self.specs) for i in range(spec.shards)]
+        own = [shards[i] for i in self.made.part.of(len(shards))]
+        every = [Task(self.specs[s], sources[s], i, self._adder(self.specs[s])) for s, i in own]
+        tasks = [task for task in every if not self._has(task)]
+        total, made = (sum(task.sequences for task in chosen) for chosen in (every, tasks))
+        progress.start(total, total - made)
+        try:
+            run_tasks(tasks, self._pacer, workers, progress)
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                self._pacer.commit()
+            raise
+        self._save()  # also where there was nothing to make
+        nbytes = sum(entry.nbytes for entry in self.made.objects.values())
+        return Outcome(made=made, found=total - made, nbytes=nbytes, groups=tuple(spec.group for spec in self.specs))
+
+    def _has(self, task: Task) -> bool:
+        names = task.spec.entry.shard_objects(task.spec.group, task.index)
+        return all(name in self.made.objects or name in self.manifest.objects for name in names)
+
+    def _adder(self, spec: SplitSpec) -> Callable[[int, Mapping[str, Sequence[bytes]]], None]:
+        def add(index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
+            entries = write_objects(self.place, spec.shard_objects(index, shards))
+            with self._mutex:
+                self.made.objects.update(entries)
+            self._pacer.added()
+
+        return add
+
+    def _save(self) -> None:
+        with self._mutex:
+            self.made.save(self.place)
+
+
+def _is_sound(place: Place, name: str, entry: Entry) -> bool:
+    try:
+        check_object(place, name, entry)
+    except DamagedStoreError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """`parts` were entered; 0 if an earlier merge had done so. `objects` and `nbytes` of the merged groups."""
+
+    parts: int
+    groups: tuple[str, ...]
+    objects: int
+    nbytes: int
+
+
+def merge(path: StorePath, *, verify: bool = False, progress: Progress | None = None) -> Merged:
+    """Commit the parts in the store at `path`, all at once; `verify` reads every byte of them first."""
+    place = place_of(path)
+    place.check_exists()
+    _check_waiting(place)
+    with place.writing():
+        manifest = existing_manifest(place) or Manifest()
+        return _Merge(place, manifest).run(verify, progress or Progress())
+
+
+def _check_waiting(place: Place) -> None:
+    if not has_parts(place):
+        raise UsageError(f"{place.path} has no parts to merge; make them with --part 1/N ... --part N/N")
+
+
+class _Merge:
+    def __init__(self, place: Place, manifest: Manifest) -> None:
+        self._place, self._manifest = place, manifest
+        _check_waiting(place)
+        self._plan = PartPlan.read(place)
+
+    def run(self, verify: bool, progress: Progress) -> Merged:
+        count = 0
+        if not self._is_done(self._manifest):
+            try:
+                entries = self._collected()
+                self._check_present(entries, verify, progress)
+                self._commit(entries)
+                count = self._plan.count
+            except (DamagedStoreError, ConflictError):
+                if not self._place.has(META) or not self._is_done(found := Manifest.load(self._place)):
+                    raise
+                self._manifest = found  # another merge was faster
+        self._place.tidy()
+        self._place.remove(part_names(self._place))
+        self._place.remove([f"{PARTS}/{PLAN}"])
+        names = [n for n in self._manifest.objects if any(n.startswith(f"{group}/") for group in self._plan.groups)]
+        nbytes = sum(self._manifest.objects[name].nbytes for name in names)
+        return Merged(parts=count, groups=self._plan.groups, objects=len(names), nbytes=nbytes)
+
+    def _is_done(self, manifest: Manifest) -> bool:
+        """Whether the root names all of it: a merge was killed after its commit, or another one was faster."""
+        documents = {f"{path}/{META}": Entry.of([json_bytes(d)]) for path, d in self._plan.all_documents().items()}
+        return all(manifest.objects.get(name) == entry for name, entry in documents.items()) and all(
+            group in manifest.groups and not manifest.missing_shards(group) for group in self._plan.groups
+        )
+
+    def _collected(self) -> dict[str, Entry]:
+        """Every shard of the plan, from the parts or from the root; what is missing is named."""
+        plan, there = self._plan, {*part_names(self._place)}
+        foreign = sorted(name for name in there if not name.endswith(f"-of-{plan.count:05}.json") and _is_part(name))
+        if foreign:
+            raise ConflictError(
+                f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; remove it, or make all parts again"
+            )
+        entries: dict[str, Entry] = {}
+        absent: list[int] = []
+        unfinished: list[str] = []
+        for number in range(1, plan.count + 1):
+            part = Part(number, plan.count)
+            needed = {name for name in plan.objects_of(part) if name not in self._manifest.objects}
+            if part.name not in there:
+                absent += [number] if needed else []
+                continue
+            found = PartManifest.read(self._place, part, plan).objects
+            if missing := sorted(needed - {*found}):
+                unfinished.append(f"part {part} has not made {len(missing)} of its objects yet ({missing[0]}, ...)")
+            entries |= found
+        self._refuse_missing(absent, unfinished)
+        return entries
+
+    def _refuse_missing(self, absent: Sequence[int], unfinished: Sequence[str]) -> None:
+        problems = list(unfinished)
+        if absent:
+            listed = ", ".join(map(str, absent[:20])) + (", ..." if len(absent) > 20 else "")
+            problems.insert(0, f"missing of {self._plan.count} parts: {listed}")
+        if problems:
+            more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+            raise DamagedStoreError(
+                f"{self._place.path} cannot be merged yet: {'; '.join(problems[:3])}{more}. "
+                "Run these parts (again), then merge"
+            )
+
+    def _check_present(self, entries: Mapping[str, Entry], verify: bool, progress: Progress) -> None:
+        """Whether every object is there and has its size; with `verify`, its SHA-256."""
+        progress.start(sum(entry.nbytes for entry in entries.values()), 0)
+        for name, entry in sorted(entries.items()):
+            if verify:
+                check_object(self._place, name, entry)
+            else:
+                with self._place.opened(name) as opened:
+                    if opened.nbytes != entry.nbytes:
+                        raise DamagedStoreError(
+                            f"{self._place.path / name}: has {opened.nbytes} bytes where its part made {entry.nbytes}"
+                        )
+            progress.advance(entry.nbytes)
+
+    def _commit(self, entries: Mapping[str, Entry]) -> None:
+        manifest, plan = self._manifest, self._plan
+        documents = plan.all_documents()
+        for path, document in documents.items():
+            manifest.objects |= write_objects(self._place, {f"{path}/{META}": [json_bytes(document)]})
+        manifest.documents |= documents
+        manifest.groups |= plan.entries
+        manifest.objects.update(entries)
+        manifest.save(self._place)
+
+
+def _is_part(name: str) -> bool:
+    return name.endswith(".json")

@@ -1,0 +1,225 @@
+"""A bounded local cache of decoded shards, for training on stores that do not fit into memory or lie in a bucket.
+
+    store = Store("s3://mine/data.zarr", cache=ShardCache(Path("/scratch/cache"), 50 * 10**9))
+
+A shard is fetched whole, checked against the manifest, decoded, and written to a file of plain rows:
+
+    <SHA-256 of the stored object>.rows  =  values of every chunk in order | crc32c of them (4 bytes)
+
+The name says what must be in it, so that any number of stores, runs and processes may share a folder. The rows are then
+read with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. When the
+folder is full, the files go first that were used least recently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from s2rm_data.errors import ConflictError, DiskError, UsageError
+from s2rm_data.files import PARTIAL, disk_errors
+
+if TYPE_CHECKING:
+    from s2rm_data.store.reader import StoredArray
+
+SUFFIX = ".rows"
+PIECE_BYTES = 1 << 20
+FETCHERS = 2  # shards fetched and decoded at once
+ABANDONED_SECONDS = 3600
+TRIES = 5  # another process may remove a file between our looking and our opening
+
+
+class ShardCache:
+    """At most `most_bytes` of files in `folder`. Methods may be called from any thread."""
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        if most_bytes < 1:
+            raise UsageError(f"a cache of {most_bytes} bytes is not possible; give its size, as in 50GB")
+        self.folder, self.most_bytes = folder, most_bytes
+        self._mutex = threading.Lock()
+        self._space = threading.Lock()
+        self._fetching: dict[str, Future[None]] = {}
+        self._reserved: dict[str, int] = {}  # bytes of files that are being written
+        self._used: dict[str, None] = {}  # names that were checked, the one used last at the end
+        self._pool: ThreadPoolExecutor | None = None
+        self._check_folder()
+
+    def _check_folder(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ConflictError(f"{self.folder} is a file; give --cache a folder")
+        if self.folder.is_dir():
+            foreign = [path.name for path in self.folder.iterdir() if path.suffix not in (SUFFIX, PARTIAL)]
+            if foreign:
+                raise ConflictError(
+                    f"{self.folder} holds other files ({foreign[0]}, ...); give --cache a folder of its own"
+                )
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f"probe-{os.getpid()}{PARTIAL}"
+            probe.touch()
+            probe.unlink()
+            for path in self.folder.glob(f"*{PARTIAL}"):  # left by a kill, unless somebody writes it just now
+                if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                    path.unlink()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with disk_errors(self.folder):
+                yield
+        except DiskError as error:
+            why = str(error).partition(": ")[2].partition(";")[0].partition(". What")[0]
+            raise DiskError(
+                f"the cache {self.folder} cannot be written: {why}; give another --cache, or a smaller --cache-size"
+            ) from None
+
+    # -- reading
+
+    def rows(self, array: StoredArray, shard: int, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows of a shard, by their numbers in it, as they are stored."""
+        layout = array.layout
+        out = np.empty((len(rows), *layout.shape[1:]), dtype=layout.dtype)
+        for _ in range(TRIES):
+            with contextlib.suppress(FileNotFoundError), self._opened(array, shard) as descriptor:
+                size = layout.chunk_nbytes // layout.chunk
+                target = out.reshape(len(rows), -1).view(np.uint8) if size else out
+                for place, row in zip(target, rows, strict=True) if size else ():
+                    if os.preadv(descriptor, [place], int(row) * size) != size:
+                        raise DiskError(f"{self.folder / self._name(array, shard)}: has been cut; remove it")
+                return out
+        raise DiskError(f"the cache {self.folder} loses its files while they are read; give another --cache")
+
+    @contextlib.contextmanager
+    def _opened(self, array: StoredArray, shard: int) -> Iterator[int]:
+        name = self._name(array, shard)
+        self._ready(array, shard).result()
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDONLY)
+        except FileNotFoundError:
+            self._forget(name)
+            raise
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def want(self, array: StoredArray, shard: int) -> None:
+        """Fetch a shard in the background: it will be read soon."""
+        self._ready(array, shard)
+
+    def _name(self, array: StoredArray, shard: int) -> str:
+        return array.shard_entry(shard).sha256 + SUFFIX
+
+    def _ready(self, array: StoredArray, shard: int) -> Future[None]:
+        name = self._name(array, shard)
+        with self._mutex:
+            if name in self._used:
+                self._used[name] = self._used.pop(name)
+                return _DONE
+            if name not in self._fetching:
+                self._pool = self._pool or ThreadPoolExecutor(FETCHERS, thread_name_prefix="cache")
+                self._fetching[name] = self._pool.submit(self._fetch, array, shard, name)
+            return self._fetching[name]
+
+    def _forget(self, name: str) -> None:
+        with self._mutex:
+            self._used.pop(name, None)
+
+    # -- fetching
+
+    def _fetch(self, array: StoredArray, shard: int, name: str) -> None:
+        try:
+            nbytes = array.shard_nbytes(shard)
+            if not self._is_sound(name, nbytes):
+                self._make_room(name, nbytes + 4)
+                self._write(array, shard, name)
+            with self._mutex:
+                self._used[name] = None
+        finally:
+            with self._mutex:
+                self._fetching.pop(name, None)
+                self._reserved.pop(name, None)
+
+    def _is_sound(self, name: str, nbytes: int) -> bool:
+        """Whether a file of an earlier run is there, whole and unchanged."""
+        try:
+            with (self.folder / name).open("rb") as file:
+                if os.fstat(file.fileno()).st_size != nbytes + 4:
+                    return False
+                digest, left = google_crc32c.Checksum(), nbytes
+                while left and (piece := file.read(min(left, PIECE_BYTES))):
+                    digest.update(piece)
+                    left -= len(piece)
+                return file.read() == digest.digest()
+        except OSError:
+            return False
+
+    def _write(self, array: StoredArray, shard: int, name: str) -> None:
+        partial = self.folder / f"{name}.{socket.gethostname()}-{os.getpid()}{PARTIAL}"
+        digest = google_crc32c.Checksum()
+        try:
+            with contextlib.ExitStack() as stack:
+                with self._writing():
+                    file = stack.enter_context(partial.open("wb"))
+                for chunk in array.decoded(shard):  # damage of the store is told as such
+                    digest.update(chunk)
+                    with self._writing():
+                        file.write(chunk)
+                with self._writing():
+                    file.write(digest.digest())
+            with self._writing():
+                partial.replace(self.folder / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+    def _make_room(self, name: str, nbytes: int) -> None:
+        if nbytes > self.most_bytes:
+            raise UsageError(
+                f"a cache of {self.most_bytes / 1e9:,.2f} GB cannot hold one shard, which has {nbytes / 1e9:,.2f} GB "
+                "decoded; give a larger --cache-size, or make the store with a smaller --shard-size"
+            )
+        with self._space:
+            sizes = self._sizes()
+            with self._mutex:
+                self._reserved[name] = nbytes
+                total = sum(size for _, size in sizes.values()) + sum(self._reserved.values())
+            for oldest in self._oldest_first(sizes):
+                if total <= self.most_bytes:
+                    return
+                self._forget(oldest)
+                with contextlib.suppress(OSError):
+                    (self.folder / oldest).unlink()
+                total -= sizes[oldest][1]
+
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """File -> time of its last change, and size."""
+        sizes = {}
+        for path in self.folder.glob(f"*{SUFFIX}"):
+            with contextlib.suppress(OSError):  # another process has just removed it
+                status = path.stat()
+                sizes[path.name] = (status.st_mtime_ns, status.st_size)
+        return sizes
+
+    def _oldest_first(self, sizes: dict[str, tuple[int, int]]) -> list[str]:
+        """Files that this process has not used, by age; then those that it has, by their last use."""
+        with self._mutex:
+            used = [name for name in self._used if name in sizes]
+        others = sorted((changed, name) for name, (changed, _) in sizes.items() if name not in used)
+        return [*(name for _, name in others), *used]
+
+
+_DONE: Future[None] = Future()
+_DONE.set_result(None)

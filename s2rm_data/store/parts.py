@@ -1,0 +1,240 @@
+"""Parts of a store, made by processes that know nothing of each other, and what they are parts of.
+
+    _parts/plan.json              the splits that all parts make together, in how many parts, and with which programs
+    _parts/00003-of-00020.json    what part 3 has made: object name -> size and SHA-256
+
+Both are sealed. A part writes its shards under their final names and then says so in its own document; `merge` enters
+all of them in the root at once and removes `_parts`. Two runs of one part write the same bytes, so that no lock is
+needed between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import zstandard
+
+import s2rm_data
+from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.store.documents import (
+    MOST_GROUPS,
+    MOST_ROOT_BYTES,
+    check_group,
+    check_objects,
+    exactly,
+    is_group_name,
+    json_bytes,
+    parse,
+    require,
+    table,
+    whole,
+)
+from s2rm_data.store.layout import PARTS, PLAN, ArrayLayout, consolidated, group_document, parents
+from s2rm_data.store.manifest import Entry, GroupEntry, naming
+from s2rm_data.store.place import Place
+from s2rm_data.store.split import SplitSpec
+
+FORMAT = "s2rm-data parts 1"
+MOST_PARTS = 99_999
+_SPELLED = re.compile(r"\s*(\d{1,5})\s*/\s*(\d{1,5})\s*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part `number` of `count`, counted from 1."""
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_PARTS:
+            raise UsageError(f"{self.count} parts are not possible; allowed are 1 to {MOST_PARTS}")
+        if not 1 <= self.number <= self.count:
+            raise UsageError(f"there is no part {self.number} of {self.count}; parts count from 1 to {self.count}")
+
+    @classmethod
+    def parse(cls, given: Any) -> Part:
+        """`3/20`."""
+        match = _SPELLED.fullmatch(str(given))
+        if match is None:
+            raise UsageError(f"{given!r} is not a part; write 3/20 for the third of twenty")
+        return cls(int(match[1]), int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    @property
+    def name(self) -> str:
+        return f"{PARTS}/{self.number:05}-of-{self.count:05}.json"
+
+    def of(self, amount: int) -> range:
+        """Its share of `amount` things in order; shares differ by one at most."""
+        return range((self.number - 1) * amount // self.count, self.number * amount // self.count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartPlan:
+    """What all parts together make: the metadata documents of every group and array, by path."""
+
+    count: int
+    groups: tuple[str, ...]
+    documents: Mapping[str, dict[str, Any]]
+    package: str
+    zstandard: str
+
+    @classmethod
+    def of(cls, specs: Sequence[SplitSpec], count: int) -> PartPlan:
+        return cls(
+            count=count,
+            groups=tuple(spec.group for spec in specs),
+            documents={path: document for spec in specs for path, document in spec.documents().items()},
+            package=f"s2rm-data {s2rm_data.__version__}",
+            zstandard=f"{zstandard.__version__} ({'.'.join(map(str, zstandard.ZSTD_VERSION))})",
+        )
+
+    def to_bytes(self) -> bytes:
+        fields = {name: getattr(self, name) for name in ("count", "documents", "package", "zstandard")}
+        return _sealed({**fields, "groups": list(self.groups)})
+
+    @classmethod
+    def read(cls, place: Place) -> PartPlan:
+        name = f"{PARTS}/{PLAN}"
+        data = place.read(name, MOST_ROOT_BYTES)
+        with naming(place.path / name):
+            fields = exactly(_unsealed(data), "the plan", ("count", "documents", "groups", "package", "zstandard"))
+            groups = fields["groups"]
+            require(isinstance(groups, list) and 1 <= len(groups) <= MOST_GROUPS, "its groups are not a list")
+            require(len(set(map(str, groups))) == len(groups) and all(map(is_group_name, groups)), "groups are wrong")
+            texts = (fields["package"], fields["zstandard"])
+            require(all(isinstance(text, str) for text in texts), "its versions are not text")
+            documents = table(fields["documents"], "documents", 10**6, is_group_name)
+            found = cls(
+                count=whole(fields["count"], 1, MOST_PARTS, "number of parts"),
+                groups=tuple(groups),
+                documents=documents,
+                package=texts[0],
+                zstandard=texts[1],
+            )
+            _ = found.entries
+        return found
+
+    @cached_property
+    def entries(self) -> dict[str, GroupEntry]:
+        """What the manifest is to say of each group; raises `InvalidDocumentError` for documents that cannot be."""
+        found: dict[str, GroupEntry] = {}
+        known: set[str] = set()
+        for group in self.groups:
+            require(isinstance(self.documents.get(group), dict), f"there is no document of {group}")
+            check_group(self.documents[group])
+            listed = self.documents[group]["consolidated_metadata"]
+            listed = listed.get("metadata") if isinstance(listed, dict) else None
+            arrays = {name: self.documents.get(f"{group}/{name}") for name in table(listed, group, 200, lambda n: True)}
+            require(bool(arrays) and all(isinstance(d, dict) for d in arrays.values()), f"{group} has no arrays")
+            require(consolidated(arrays) == self.documents[group]["consolidated_metadata"], f"{group} does not fit")  # type: ignore[arg-type]
+            layouts = {name: ArrayLayout.from_document(f"{group}/{name}", d) for name, d in arrays.items() if d}
+            shards = {layout.shards for layout in layouts.values()}
+            require(len(shards) == 1, f"arrays of {group} have unlike numbers of shards")
+            found[group] = GroupEntry(arrays={n: len(lay.shape) for n, lay in layouts.items()}, shards=shards.pop())
+            known |= {group, *(f"{group}/{name}" for name in arrays)}
+        require(known == {*self.documents}, "it has documents of nothing")
+        return found
+
+    @cached_property
+    def shards(self) -> list[tuple[str, int]]:
+        """(group, index) of every shard, in the order in which parts share them."""
+        return [(group, index) for group in self.groups for index in range(self.entries[group].shards)]
+
+    def objects_of(self, part: Part) -> set[str]:
+        """Names of the shards that a part makes."""
+        chosen = (self.shards[i] for i in part.of(len(self.shards)))
+        return {name for group, index in chosen for name in self.entries[group].shard_objects(group, index)}
+
+    def all_documents(self) -> dict[str, dict[str, Any]]:
+        """Those of the groups above, too; in an order in which each comes after those above it."""
+        above = {path: group_document({}) for group in self.groups for path in parents(group)}
+        return dict(sorted({**above, **self.documents}.items()))
+
+    def check_same(self, other: PartPlan, place: Place) -> None:
+        """Refuse a part of something else than what the parts that are there are parts of."""
+        for name, what in (("count", "parts"), ("package", "package version"), ("zstandard", "zstandard version")):
+            there, here = getattr(other, name), getattr(self, name)
+            if there != here:
+                raise ConflictError(f"{_waiting(place)}: {what}: {there} there, {here} here. {_ADVICE}")
+        if self.groups != other.groups:
+            listed = ", ".join(other.groups)
+            raise ConflictError(f"{_waiting(place)}: groups {listed} there, {', '.join(self.groups)} here. {_ADVICE}")
+        changes = [
+            f"{path}: {line}"
+            for path, document in self.documents.items()
+            for line in _differences(other.documents.get(path, {}), document)
+        ]
+        if changes:
+            raise ConflictError(f"{_waiting(place)}: {'; '.join(changes[:3])}. {_ADVICE}")
+
+
+_ADVICE = "Use the same command and versions for all parts, or another --out"
+
+
+def _waiting(place: Place) -> str:
+    return f"{place.path} holds parts of another run, which wait to be merged"
+
+
+def _differences(there: Any, here: Any, prefix: str = "") -> list[str]:
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = sorted({*there, *here} - {"consolidated_metadata"})
+        return [line for key in keys for line in _differences(there.get(key), here.get(key), f"{prefix}{key}.")]
+    return [] if there == here else [f"{prefix.removesuffix('.')}: {there} there, {here} here"]
+
+
+@dataclass
+class PartManifest:
+    """What a part has made so far. `plan` is the SHA-256 of the plan that it is a part of."""
+
+    part: Part
+    plan: str
+    objects: dict[str, Entry] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        objects = {name: {"bytes": e.nbytes, "sha256": e.sha256} for name, e in self.objects.items()}
+        return _sealed({"part": str(self.part), "plan": self.plan, "objects": objects})
+
+    def save(self, place: Place) -> None:
+        place.write_whole(self.part.name, [self.to_bytes()], replace=True)
+        place.sync([self.part.name])
+
+    @classmethod
+    def read(cls, place: Place, part: Part, plan: PartPlan) -> PartManifest:
+        data = place.read(part.name, MOST_ROOT_BYTES)
+        with naming(place.path / part.name):
+            fields = exactly(_unsealed(data), "the part", ("part", "plan", "objects"))
+            require(fields["part"] == str(part), f"says that it is part {fields['part']!r}")
+            require(fields["plan"] == plan_digest(plan), "is part of another plan")
+            names = plan.objects_of(part)
+            objects = check_objects(fields["objects"], lambda name: name in names)
+        return cls(part, fields["plan"], {name: Entry(*entry) for name, entry in objects.items()})
+
+
+def plan_digest(plan: PartPlan) -> str:
+    return hashlib.sha256(plan.to_bytes()).hexdigest()
+
+
+def part_names(place: Place) -> Iterator[str]:
+    return (name for name in place.names(PARTS) if name != f"{PARTS}/{PLAN}")
+
+
+def _sealed(body: dict[str, Any]) -> bytes:
+    document = {"format": FORMAT, **body}
+    return json_bytes({**document, "sha256": hashlib.sha256(json_bytes(document)).hexdigest()})
+
+
+def _unsealed(data: bytes) -> dict[str, Any]:
+    document = parse(data)
+    seal = document.pop("sha256", None)
+    require(seal == hashlib.sha256(json_bytes(document)).hexdigest(), "is damaged: its seal is broken")
+    require(document.pop("format", None) == FORMAT, "is of another format, or of another version of this program")
+    return document
