@@ -27,7 +27,8 @@ Fields = Mapping[str, Any]
 class Source(Protocol):
     """Sequences in memory, and how windows of them become batches. Methods may be called from any thread.
 
-    A request is a `loading.requests.Request`: which windows, and where to look in them.
+    A request is a `loading.requests.Request`: which windows, and where to look in them. A source that can read through
+    a store's cache has two more attributes, `units` and `cached` (loading/cached.py).
     """
 
     groups: list[str]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import plugin_option
+from s2rm_data.addresses import StorePath, store_path
+from s2rm_data.cli.options import STORE_PATH, cache_options, plugin_option, shard_cache
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.world_options import with_world_options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from s2rm_data.evaluation.evaluate import EvalConfig
     from s2rm_data.evaluation.runs import Run
-    from s2rm_data.store import Store
+    from s2rm_data.store import ShardCache, Store
 
 
 @click.command(
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     multiple=True,
     help="Run folder of s2rm-train, or a folder of them; may be repeated. The same as RUN.",
 )
-@click.option("--store", type=click.Path(path_type=Path), default=None, help="Store.  [default: the runs' own]")
+@click.option("--store", type=STORE_PATH, default=None, help="Store.  [default: the runs' own]")
+@cache_options
 @click.option(
     "-o",
     "--out",
@@ -70,7 +72,9 @@ if TYPE_CHECKING:
 def evaluate(
     paths: tuple[Path, ...],
     runs: tuple[Path, ...],
-    store: Path | None,
+    store: StorePath | None,
+    cache: Path | None,
+    cache_size: str | None,
     out: Path | None,
     device: str | None,
     threads: int | None,
@@ -102,7 +106,7 @@ def evaluate(
     config = _config(options, given)
     on = _set_up(device, threads)
     loaded = load_runs(chosen, on)
-    opened = _open_store(loaded, store)
+    opened = _open_store(loaded, store, shard_cache(cache, cache_size))
     folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 and loaded[0].path else Path("evaluation"))
     check_folder(folder, overwrite=overwrite)
     begun = time.monotonic()
@@ -141,21 +145,22 @@ def _set_up(device: str | None, threads: int | None) -> torch.device:
     return choose_device(device)
 
 
-def _open_store(runs: list[Run], given: Path | None) -> Store:
+def _open_store(runs: list[Run], given: StorePath | None, cache: ShardCache | None) -> Store:
     """The store given, or the one the runs were trained on, if it is the same for all and still there."""
     from s2rm_data.store import Store
 
     if given is not None:
-        return Store(given)
+        return Store(given, cache=cache)
     paths = dict.fromkeys(entry.store for entry in runs)
     if len(paths) > 1:
         raise UsageError(f"the runs were trained on different stores ({', '.join(paths)}); name one with --store")
     (path,) = paths
-    if not path or not Path(path).exists():
+    found = store_path(path) if path else None
+    if found is None or (isinstance(found, Path) and not found.exists()):
         raise UsageError(
             f"the store the runs were trained on ({path or 'unknown'}) is not there; name one with --store"
         )
-    return Store(path)
+    return Store(found, cache=cache)
 
 
 evaluate.params.append(plugin_option())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import named_option, plugin_option
+from s2rm_data.cli.options import STORE_PATH, cache_options, named_option, plugin_option, shard_cache
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.world_options import with_world_options
 from s2rm_data.errors import UsageError
@@ -27,7 +27,8 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.option("--store", type=click.Path(path_type=Path), default=None, help="Store with the data, made by s2rm-data.")
+@click.option("--store", type=STORE_PATH, default=None, help="Store with the data, made by s2rm-data.")
+@cache_options
 @named_option("--task", WORLDS.names, "the first world of the store")
 @named_option("--model", MODELS.names, "s2gru")
 @named_option("--preset", lambda: ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
@@ -105,7 +106,8 @@ def train_run(overrides: Overrides, options: dict[str, Any]) -> None:
     listener = listener_for(quiet=options["quiet"])
     session = Session(listener)
     chosen = {name: options[name] for name in ("out", "runs", "resume", "overwrite")}
-    run = resolve_run(options["store"], overrides, say=session.listener.say, **chosen)
+    cache = shard_cache(options["cache"], options["cache_size"])
+    run = resolve_run(options["store"], overrides, cache=cache, say=session.listener.say, **chosen)
     if options["dry_run"]:
         if session.processes.is_first:
             show_estimate(run, as_json=options["as_json"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from s2rm_data.batch import Batch
 from s2rm_data.errors import UsageError
 from s2rm_data.learning import Source
+from s2rm_data.loading.cached import CachedSequences, Unit
 from s2rm_data.loading.requests import Request
 from s2rm_data.seeding import generator
 
@@ -30,9 +31,21 @@ class Share:
 
 
 class TrainingBatches:
-    """Every sequence once per epoch in a new order, each with a random window; the last, smaller batch is left out."""
+    """Every sequence once per epoch in a new order, each with a random window; the last, smaller batch is left out.
 
-    def __init__(self, source: Source, *, batch_size: int, seed: int, share: Share | None = None) -> None:
+    With `shuffle_shards`, the order is one that a small cache can follow: shards in a new order, and the sequences of
+    so many shards at a time in a new order. Like all orders it is a function of (seed, epoch).
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        batch_size: int,
+        seed: int,
+        share: Share | None = None,
+        shuffle_shards: int | None = None,
+    ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch size {batch_size} is not possible; allowed are 1 or more")
         self.source, self.batch_size, self.seed = source, batch_size, seed
@@ -43,17 +56,34 @@ class TrainingBatches:
                 f"make the batch size a multiple of {self.share.count}"
             )
         self.steps_per_epoch = max(1, len(source) // batch_size)
+        self._shuffle_shards = shuffle_shards
+        self._units: Sequence[Unit] = getattr(source, "units", ())
+        if shuffle_shards and not self._units:
+            raise UsageError(
+                f"{', '.join(source.groups)}: this world cannot shuffle by shards; leave out shuffle_shards"
+            )
+        self._cached: CachedSequences | None = getattr(source, "cached", None)
         self._order = lru_cache(maxsize=2)(self._epoch_order)
 
-    def _epoch_order(self, epoch: int) -> NDArray[np.int64]:
-        order = generator(self.seed, "loading/order", epoch).permutation(len(self.source))
-        return np.resize(order, max(len(order), self.batch_size))  # fewer sequences than a batch: some come twice
+    def _epoch_order(self, epoch: int) -> Order:
+        random = generator(self.seed, "loading/order", epoch)
+        if self._shuffle_shards:
+            order = _block_order(random, self._units, self._shuffle_shards)
+        else:
+            order = Order(random.permutation(len(self.source)))
+        # Fewer sequences than a batch: some come twice.
+        return order._replace(sequences=np.resize(order.sequences, max(len(self.source), self.batch_size)))
 
     def request(self, epoch: int, step: int) -> Any:
         """`step` counts within the epoch."""
         if not 0 <= step < self.steps_per_epoch:
             raise IndexError(f"step {step} of an epoch of {self.steps_per_epoch}")
-        sequence = self._order(epoch)[step * self.batch_size : (step + 1) * self.batch_size]
+        order, first = self._order(epoch), step * self.batch_size
+        if self._cached is not None and order.blocks:
+            here = int(np.searchsorted(order.ends, first, side="right"))
+            for block in order.blocks[here : here + 2]:  # the next one is fetched while this one is used
+                self._cached.want(block)
+        sequence = order.sequences[first : first + self.batch_size]
         request = self.source.sample(generator(self.seed, "loading/windows", epoch, step), sequence)
         return request.rows(self.share.rows(self.batch_size))
 
@@ -66,6 +96,22 @@ class TrainingBatches:
             for within in range(step, self.steps_per_epoch):
                 yield epoch, within
             epoch, step = epoch + 1, 0
+
+
+class Order(NamedTuple):
+    """Of the sequences of an epoch. `blocks` are units of the cache that are used together, up to `ends`."""
+
+    sequences: NDArray[np.int64]
+    blocks: list[NDArray[np.int64]] = []
+    ends: NDArray[np.int64] = np.zeros(0, np.int64)
+
+
+def _block_order(random: np.random.Generator, units: Sequence[Unit], shards: int) -> Order:
+    order = random.permutation(len(units))
+    blocks = [order[start : start + shards] for start in range(0, len(order), shards)]
+    ranges = [[np.arange(units[number].start, units[number].stop) for number in block] for block in blocks]
+    pieces = [random.permutation(np.concatenate(parts)) for parts in ranges]
+    return Order(np.concatenate(pieces), blocks, np.cumsum([len(piece) for piece in pieces]))
 
 
 class FixedBatches:

@@ -46,6 +46,7 @@ class TrainConfig:
     window: Annotated[int, between(1, 10**6)] | None = None
     views: Looks = 10  # per frame; for worlds in which one may look anywhere
     queries: Looks = 10  # per step; likewise
+    shuffle_shards: Annotated[int, between(1, 10**6)] | None = None  # shuffled together; None: everything
 
     lr: Rate = 3e-4
     fine_tuning_lr: Rate | None = None  # None: as lr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
@@ -17,6 +16,8 @@ from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.world import World
+
+CACHE_SHARE = 0.9  # of a cache that training sequences may take; validation needs some
 
 
 def choose_task(store: Store, asked: str | None, options: Collection[str] = ()) -> str:
@@ -106,6 +107,23 @@ class RunData:
             [self.store[path] for path in groups], next_views=self.next_views, device=self.config.device, **options
         )
 
+    def shuffle_shards(self) -> int | None:
+        """How many shards to shuffle together so that two such blocks fit into the cache; None if everything fits."""
+        cached, cache = getattr(self.train, "cached", None), self.store.cache
+        if cached is None or cache is None:
+            return None
+        sizes = cached.unit_nbytes
+        others = getattr(self.validation, "cached", None)
+        if sum(sizes) + (sum(others.unit_nbytes) if others else 0) <= cache.most_bytes:
+            return None
+        shards = int(CACHE_SHARE * cache.most_bytes / 2) // max(sizes)
+        if shards < 1:
+            raise UsageError(
+                f"a cache of {cache.most_bytes / 1e9:,.2f} GB is too small for training on {self.store.path}; give "
+                f"--cache-size at least {2 * max(sizes) / CACHE_SHARE / 1e9:,.2f}GB, which holds two shards"
+            )
+        return min(shards, len(sizes))
+
     def held_out(self) -> dict[str, Source]:
         """All of the validation data, and what else the world names."""
         limit = self.config.held_out_sequences
@@ -132,7 +150,7 @@ class RunData:
             group = self.store[path]
             digest = hashlib.sha256(canonical_json(group.settings)).hexdigest()
             groups[path] = {"count": len(group), "settings_sha256": digest, **self.learning.describe(group)}
-        return {"path": str(Path(self.store.path).absolute()), "groups": groups}
+        return {"path": str(self.store.path.absolute()), "groups": groups}
 
     def check_identity(self, saved: dict[str, Any]) -> None:
         mine = self.identity()["groups"]

@@ -147,12 +147,15 @@ class Session:
             self._raise_together(lambda: folder.open(resume=options.resume, overwrite=options.overwrite))
             self._check_shared(folder)
             held = Held.of(folder)
+            self.processes.wait()  # until all have looked: the first one may be going to write
             wanted = self._agreed(config, held, options, longer=longer)
             if held and budget_of(wanted) == budget_of(held.config) and folder.is_complete:
                 self.listener.say(f"{folder.path} is complete already")
                 summary: dict[str, Any] = folder.read_json(folder.summary)
                 return summary
             data = RunData(store, wanted, held.groups if held else options.groups)
+            if held is None and wanted.shuffle_shards is None:
+                wanted = data.config = dataclasses.replace(wanted, shuffle_shards=data.shuffle_shards())
             check_memory(wanted, data)
             if held:
                 data.check_identity(held.document["store"])

@@ -11,13 +11,14 @@ from typing import Any
 
 import torch
 
+from s2rm_data.addresses import Url, store_path
 from s2rm_data.cores import available_threads
 from s2rm_data.errors import ConflictError, UsageError
 from s2rm_data.loading import tasks_of
 from s2rm_data.loading.groups import unfinished_groups
 from s2rm_data.models.device import choose_device
 from s2rm_data.registry import WORLDS
-from s2rm_data.store import Store
+from s2rm_data.store import ShardCache, Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import choose_groups, choose_task, shortest_steps
 from s2rm_data.training.presets import preset_fields, preset_model_fields
@@ -52,13 +53,14 @@ class ResolvedRun:
 
 
 def resolve_run(
-    store: str | os.PathLike[str] | Store | None,
+    store: str | os.PathLike[str] | Url | Store | None,
     overrides: Overrides,
     *,
     out: Path | None = None,
     runs: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    cache: ShardCache | None = None,
     say: Callable[[str], None],
 ) -> ResolvedRun:
     """The run that is meant: a new one, or with `resume` the one in `out`, whose store need not be named again."""
@@ -67,7 +69,7 @@ def resolve_run(
     if resume and out is not None and first_folder(out).holds_run:
         saved, document = saved_run(first_folder(out))
         config, runs = resumed_config(saved, overrides), runs or saved_runs(out)
-        opened = _reopened(store, document["store"]["path"], out)
+        opened = _reopened(store, document["store"]["path"], out, cache)
         groups: tuple[str, ...] | None = tuple(document["store"]["groups"])
         _check_groups(opened, saved.task, overrides.options, groups, out)
     else:
@@ -77,7 +79,7 @@ def resolve_run(
             missing = f"there is no run at {out} to resume; " if resume else ""
             maker = f"s2rm-data {WORLDS.names()[0]} makes it"
             raise UsageError(f"{missing}no store given; name one, as in --store data.zarr ({maker})")
-        opened = _opened(store)
+        opened = _opened(store, cache)
         config, runs = resolve(opened, overrides, say), runs or 1
         chosen = choose_groups(opened, config.task, overrides.options)
         groups = None if chosen is None else tuple(chosen)
@@ -92,17 +94,20 @@ def resolve_run(
     return ResolvedRun(config=config, store=opened, options=options)
 
 
-def _opened(store: str | os.PathLike[str] | Store) -> Store:
-    return store if isinstance(store, Store) else Store(store)
+def _opened(store: str | os.PathLike[str] | Url | Store, cache: ShardCache | None) -> Store:
+    return store if isinstance(store, Store) else Store(store, cache=cache)
 
 
-def _reopened(store: str | os.PathLike[str] | Store | None, saved: str, out: Path) -> Store:
+def _reopened(
+    store: str | os.PathLike[str] | Url | Store | None, saved: str, out: Path, cache: ShardCache | None
+) -> Store:
     """The store named, or the one that the run was started on."""
-    if store is None and not Path(saved).exists():
+    before = store_path(saved)
+    if store is None and isinstance(before, Path) and not before.exists():
         raise UsageError(
             f"the store that {out} was started on ({saved}) is not there; if it was moved, name it with --store"
         )
-    return _opened(saved if store is None else store)
+    return _opened(before if store is None else store, cache)
 
 
 def _check_groups(store: Store, task: str, options: dict[str, Any], saved: tuple[str, ...] | None, out: Path) -> None:

@@ -62,6 +62,8 @@ class Progress:
 def learned_sha256(config: TrainConfig) -> str:
     """Of the fields that decide what is learned."""
     fields = {name: value for name, value in to_json(config).items() if name not in MACHINE_FIELDS}
+    if config.shuffle_shards is None:  # as in the runs of earlier versions, which had no such field
+        del fields["shuffle_shards"]
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
@@ -94,7 +96,11 @@ class Trainer:
         self.optimiser = make_optimiser(self.model, config)
         self.stepper = Stepper(self.model, self.optimiser, config, processes)
         self.batches = TrainingBatches(
-            data.train, batch_size=config.batch_size, seed=config.seed, share=processes.share
+            data.train,
+            batch_size=config.batch_size,
+            seed=config.seed,
+            share=processes.share,
+            shuffle_shards=config.shuffle_shards,
         )
         self.validation = FixedBatches(data.validation, batch_size=config.validation_batch_size, share=processes.share)
         self.total = config.total_steps(self.batches.steps_per_epoch)

@@ -1,5 +1,7 @@
 """Bouncing balls as batches: packed frames in memory, crops around sampled pixels as views and as targets.
 
+Where the store has a cache, the frames of a batch's sequences are read from it instead, with the same result.
+
 All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept.
 """
 
@@ -21,6 +23,7 @@ from s2rm_data.batch import Batch
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.crops import CROP, BallTargets, cut
 from s2rm_data.generators.bballs.render import render
+from s2rm_data.loading.cached import CachedSequences, has_cache, shard_units
 from s2rm_data.loading.requests import Request, drop_count, window_steps
 from s2rm_data.store import Group
 
@@ -69,15 +72,19 @@ class BallSource:
         self.views, self.queries, self.next_views = views, queries, next_views
         self.device = torch.device(device)
         self.radius_px = float(groups[0].settings["config"]["radius_px"])
-        packed = [torch.from_numpy(group["frames"].packed(slice(0, limit))) for group in groups]
-        self.frames = (packed[0] if len(packed) == 1 else torch.cat(packed)).to(self.device)  # (N, F, S, W)
+        self._frame_count = frames
+        self.units = shard_units(groups, limit)
+        self.cached = CachedSequences(groups, ("frames",), limit) if has_cache(groups[0]) else None
+        if self.cached is None:
+            packed = [torch.from_numpy(group["frames"].packed(slice(0, limit))) for group in groups]
+            self.frames = (packed[0] if len(packed) == 1 else torch.cat(packed)).to(self.device)  # (N, F, S, W)
 
     def __len__(self) -> int:
-        return len(self.frames)
+        return len(self.frames if self.cached is None else self.cached)
 
     def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
         """Windows that begin anywhere."""
-        return self._sample(random, sequence, random.integers(0, self.frames.shape[1] - self.steps, len(sequence)))
+        return self._sample(random, sequence, random.integers(0, self._frame_count - self.steps, len(sequence)))
 
     def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
         """Windows that begin with the sequence."""
@@ -100,22 +107,36 @@ class BallSource:
         mask = request.view_mask & (np.arange(self.views) < self.views - drop_count(fraction, self.views))
         return request.replaced(view_mask=mask)
 
-    def prepare(self, request: BallRequest) -> BallRequest | Batch:
+    def prepare(self, request: BallRequest) -> Batch | tuple[BallRequest, Tensor | None]:
         """What can be done ahead of time in another thread: on a CPU everything, else pinned tensors."""
-        tensors = request.tensors(pin=self.device.type == "cuda")
-        return self._batch(tensors) if self.device.type == "cpu" else tensors
+        pin = self.device.type == "cuda"
+        tensors, frames = request.tensors(pin=pin), self._cached_frames(request)
+        if self.device.type == "cpu":
+            return self._batch(tensors, frames)
+        return tensors, frames.pin_memory() if pin and frames is not None else frames
 
-    def finish(self, prepared: BallRequest | Batch) -> Batch:
+    def finish(self, prepared: Batch | tuple[BallRequest, Tensor | None]) -> Batch:
         """The batch, on the source's device; on a GPU nothing here waits for it."""
-        return prepared if isinstance(prepared, Batch) else self._batch(prepared.moved(self.device))
+        if isinstance(prepared, Batch):
+            return prepared
+        request, frames = prepared
+        return self._batch(
+            request.moved(self.device), None if frames is None else frames.to(self.device, non_blocking=True)
+        )
+
+    def _cached_frames(self, request: BallRequest) -> Tensor | None:
+        """(B, F, S, W) of the request's sequences; None if all frames are in memory."""
+        if self.cached is None:
+            return None
+        return torch.from_numpy(self.cached.packed("frames", np.asarray(request.sequence)))
 
     def batch(self, request: BallRequest) -> Batch:
         return self.finish(self.prepare(request))
 
-    def _batch(self, request: BallRequest) -> Batch:
-        frame = self._frame_numbers(request)
+    def _batch(self, request: BallRequest, frames: Tensor | None) -> Batch:
+        frame = self._frame_numbers(request, frames)
         cut_frames = self.steps + int(self.next_views)
-        views = self._crops(frame[:, :cut_frames], request.view[:, :cut_frames])
+        views = self._crops(frames, frame[:, :cut_frames], request.view[:, :cut_frames])
         position, mask = request.view.float(), request.view_mask
         following: dict[str, Tensor] = {}
         if self.next_views:
@@ -130,24 +151,29 @@ class BallSource:
             view_mask=mask[:, :-1],
             query_position=request.query.float(),
             query_mask=torch.ones(request.query.shape[:-1], dtype=torch.bool, device=self.device),
-            targets=BallTargets(self._crops(frame[:, 1:], request.query)),
+            targets=BallTargets(self._crops(frames, frame[:, 1:], request.query)),
             **following,
         )
 
-    def _frame_numbers(self, request: BallRequest) -> Tensor:
-        """(B, T + 1) into all frames of all sequences."""
+    def _frame_numbers(self, request: BallRequest, frames: Tensor | None) -> Tensor:
+        """(B, T + 1) into all frames of all sequences; of the request's sequences if their frames were read for it."""
         steps = torch.arange(self.steps + 1, device=self.device)
-        return (request.sequence * self.frames.shape[1] + request.start)[:, None] + steps
+        sequence = request.sequence
+        if frames is not None:
+            sequence = torch.arange(len(frames), device=self.device)
+        return (sequence * self._frame_count + request.start)[:, None] + steps
 
-    def _crops(self, frame: Tensor, position: Tensor) -> Tensor:
+    def _crops(self, frames: Tensor | None, frame: Tensor, position: Tensor) -> Tensor:
         """(B, T), (B, T, K, 2) -> (B, T, K, 1, 11, 11)."""
         frame = frame.unsqueeze(-1).expand(position.shape[:-1])
-        return cut(self.frames.flatten(0, 1), frame, position).unsqueeze(-3)
+        return cut((self.frames if frames is None else frames).flatten(0, 1), frame, position).unsqueeze(-3)
 
     def whole_frames(self, request: BallRequest) -> Tensor:
         """(B, T + 1, S, S) uint8 of 0 and 1: what the crops of a request were cut from."""
+        frames = self._cached_frames(request)
+        frames = None if frames is None else frames.to(self.device)
         request = request.tensors().moved(self.device)
-        packed = self.frames.flatten(0, 1)[self._frame_numbers(request)]
+        packed = (self.frames if frames is None else frames).flatten(0, 1)[self._frame_numbers(request, frames)]
         bits = torch.arange(7, -1, -1, device=self.device, dtype=torch.uint8)
         return ((packed.unsqueeze(-1) >> bits) & 1).flatten(-2)[..., : self.size]
 

@@ -26,6 +26,7 @@ from s2rm_data.generators.sc2.images import UNIT_CHANNELS, PolarTargets, assembl
 from s2rm_data.generators.sc2.maps import SIZE as MAP_SIZE
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.source import terrain_height
+from s2rm_data.loading.cached import CachedSequences, has_cache, shard_units
 from s2rm_data.loading.requests import Request, check_fraction, window_steps
 from s2rm_data.store import Group
 
@@ -59,17 +60,18 @@ class Records(NamedTuple):
 
 
 class BattleGroup:
-    """One scenario's episodes: states in memory, images on demand."""
+    """One scenario's episodes: states in memory, or in the store's cache if it has one; images on demand."""
 
     def __init__(self, group: Group, limit: int | None) -> None:
         self.path = group.path
+        self._group = group
         self.config = from_json(Sc2Config, group.settings["config"])
         self.terrain = terrain_height(self.config.scenario)
         which = slice(0, limit)
-        self.states = {name: group[name][which] for name in STATES}
+        self.states = {name: group[name][which] for name in STATES} if not has_cache(group) else None
         self.unit_type = group["unit_type"][which]
         self.length = group["length"][which].astype(np.int64)
-        self.records, self.agents = self.states["action"].shape[1:]
+        self.records, self.agents = group["action"].shape[1:]
         if self.unit_type.max() > UNIT_CHANNELS:
             raise UsageError(
                 f"{group.path} has units of type {self.unit_type.max()}; models know the types 1 to {UNIT_CHANNELS}"
@@ -77,7 +79,11 @@ class BattleGroup:
 
     def window(self, episode: NDArray[np.int64], start: NDArray[np.int64], steps: int) -> dict[str, NDArray[Any]]:
         at = start[:, None] + np.arange(steps + 1)
-        states = {name: values[episode[:, None], at] for name, values in self.states.items()}
+        if self.states is not None:
+            states = {name: values[episode[:, None], at] for name, values in self.states.items()}
+        else:
+            rows = np.arange(len(episode))[:, None]
+            states = {name: self._group[name][episode][rows, at] for name in STATES}
         length = np.clip(self.length[episode] - start, 0, steps + 1)
         states |= {"unit_type": self.unit_type[episode], "length": length}
         return states | render(states, grid=self.config.grid, terrain=self.terrain)
@@ -104,6 +110,8 @@ class BattleSource:
         self.steps = window_steps(steps, min(m.records for m in self.members), ", ".join(self.groups))
         self.agents = max(m.agents for m in self.members)
         self.next_views, self.device = next_views, torch.device(device)
+        self.units = shard_units(groups, limit)
+        self.cached = CachedSequences(groups, STATES, limit) if has_cache(groups[0]) else None
         self._first = np.cumsum([0, *(len(m.length) for m in self.members)])  # of each member's episodes in the source
 
     def __len__(self) -> int:
