@@ -5,6 +5,7 @@ A page is one test. Its blocks run in order, in a folder that holds `data.zarr` 
 
     <!-- folder: empty -->                        the page makes its own data and starts in an empty folder
     <!-- small: s2rm-train | --preset smoke -->   add options to the lines of the next block that begin so
+    <!-- bucket: mine -->                         there is an S3 server with this bucket, to which the environment leads
     <!-- skip: pip -->                            do not run the next block, for one of the reasons in NEEDS
 """
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from buckets import ENVIRONMENT, make_bucket
 from docs_pages import EMPTY_FOLDER, PAGES, ROOT, Block, anchors_of, blocks_of, links_of, programs
 
 import s2rm_data
@@ -50,12 +52,12 @@ class Shell:
             "OMP_NUM_THREADS": "1",  # tests share the cores; models this small gain nothing from a second thread
         }
 
-    def run(self, script: str, cwd: Path, where: str) -> None:
+    def run(self, script: str, cwd: Path, where: str, extra: dict[str, str] | None = None) -> None:
         report = f"trap 'echo \"failed: {where.split(':')[0]}:$LINENO\" >&2' ERR; "
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", report + script],
             cwd=cwd,
-            env=self._environment,
+            env={**self._environment, **(extra or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -97,6 +99,17 @@ def folder(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def bucket_environment(page: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What leads to the bucket that a page asks for."""
+    asked = re.search(r"^<!-- bucket: (\S+) -->$", page.read_text(), re.MULTILINE)
+    if not asked:
+        return {}
+    address: str = request.getfixturevalue("s3_address")
+    make_bucket(address, asked[1])
+    return {**ENVIRONMENT, "AWS_ENDPOINT_URL": address}
+
+
 def run_python(block: Block, names: dict[str, Any]) -> None:
     """Statement by statement; a comment that begins with a shape, such as `# (3, 4) float32`, must be true."""
     for statement in ast.parse(block.padded, str(block.page)).body:
@@ -119,12 +132,14 @@ def running(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if running(page)], ids=name_of)
-def test_every_block_of_the_page_runs(page: Path, folder: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_of_the_page_runs(
+    page: Path, folder: Path, shell: Shell, bucket_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in running(page):
         if block.language == "sh":
-            shell.run(block.script, folder, block.where)
+            shell.run(block.script, folder, block.where, bucket_environment)
             continue
         try:
             run_python(block, names)

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from torture.cases import Finding, Workspace, generator
 from torture.clients import clients
 from torture.inputs import assignments, command_line
+from torture.parts import kill_parts
 from torture.processes import full_disk, kill, rivals, signals
 from torture.stores import damage, damage_run, hostile
 
@@ -31,6 +32,7 @@ ATTACKS: dict[str, tuple[Callable[..., int | None], int]] = {
     "command_line": (command_line, 25),
     "assignments": (assignments, 25),
     "kill": (kill, 2),
+    "kill_parts": (kill_parts, 1),
     "signals": (signals, 3),
     "full_disk": (full_disk, 1),
     "rivals": (rivals, 1),
