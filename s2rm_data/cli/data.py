@@ -22,6 +22,7 @@ COMMANDS = {
     "preview": "preview",
     "stats": "stats",
     "export": "export",
+    "card": "card",
     "sc2-server": "sc2_server",
 }
 

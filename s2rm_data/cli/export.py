@@ -18,7 +18,7 @@ from s2rm_data.cli.sizes import human
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=STORE_PATH)
 @click.argument("group", nargs=-1, required=True)
-@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5 or gif (a folder).")
+@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5, parquet, webdataset or gif.")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
 @click.option(
     "-o",
@@ -41,16 +41,18 @@ def export(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Copy each GROUP of STORE to a file of another format, or to a folder of GIFs.
+    """Copy each GROUP of STORE to a file of another format, or to a folder of tar files or GIFs.
 
     Frames are written as 0 and 1, one byte per pixel; NPZ and HDF5 are compressed and carry the group's settings.
     Writing needs little memory whatever the size of the group, but `numpy.load` reads a whole array of an NPZ at once:
-    choose HDF5 to read in parts.
+    choose HDF5 to read in parts. Parquet is for Hugging Face's `datasets`, WebDataset for streaming into PyTorch.
 
     \b
     Examples:
       s2rm-data export data.zarr bballs/test_3                     # exports/bballs-test_3.npz
       s2rm-data export data.zarr bballs/train bballs/val -f hdf5   # needs pip install 's2rm-data[export]'
+      s2rm-data export data.zarr bballs/train -f parquet           # needs pip install 's2rm-data[publish]'
+      s2rm-data export data.zarr bballs/train -f webdataset        # exports/bballs-train/000000.tar, ...
       s2rm-data export data.zarr sc2/3s5z/val -f gif -n 3          # exports/sc2-3s5z-val/00000.gif, ...
     """
     from s2rm_data.inspection.export import export as export_group

@@ -1,4 +1,4 @@
-"""Groups of a store in formats for people who work elsewhere: NPZ, HDF5, or a folder of GIFs.
+"""Groups of a store in formats for people who work elsewhere: NPZ, HDF5, Parquet, WebDataset, or a folder of GIFs.
 
     export(store["bballs/test_3"], "npz", Path("exports"))     # exports/bballs-test_3.npz
 
@@ -117,6 +117,18 @@ def _write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> Non
     write_hdf5(group, path, count, progress)
 
 
+def _write_parquet(group: Group, path: Path, count: int, progress: Progress) -> None:
+    from s2rm_data.inspection.parquet import write_parquet
+
+    write_parquet(group, path, count, progress)
+
+
+def _write_tar_shards(group: Group, folder: Path, count: int, progress: Progress) -> None:
+    from s2rm_data.inspection.tar_shards import write_tar_shards
+
+    write_tar_shards(group, folder, count, progress)
+
+
 def described(array: StoredArray) -> dict[str, Any]:
     """The array's attributes, without those on how the store packs it."""
     packing = {PACKED_BITS, "bit_order", "unpack"}
@@ -136,5 +148,7 @@ def _write_gifs(group: Group, folder: Path, count: int, progress: Progress) -> N
 FORMATS: dict[str, tuple[Callable[[Group, Path, int, Progress], None], str]] = {
     "npz": (_write_npz, ".npz"),
     "hdf5": (_write_hdf5, ".h5"),
+    "parquet": (_write_parquet, ".parquet"),
+    "webdataset": (_write_tar_shards, ""),
     "gif": (_write_gifs, ""),
 }

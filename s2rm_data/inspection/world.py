@@ -48,6 +48,8 @@ class Inspection:
     """
 
     milliseconds: ClassVar[int] = 120
+    about: ClassVar[str] = ""  # a paragraph for the data card; empty: how the world's help begins
+    tags: ClassVar[tuple[str, ...]] = ()  # for the data card
     preview_options: ClassVar[tuple[Option, ...]] = ()
 
     def pictures(self, group: Group, number: int) -> Iterator[Image]:

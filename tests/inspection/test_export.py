@@ -4,17 +4,24 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import datasets
 import h5py
 import numpy as np
+import pyarrow.parquet
 import pytest
+import webdataset
 from PIL import Image
 
 from s2rm_data.errors import ConflictError, DiskError, MissingComponentError, UsageError
 from s2rm_data.inspection import export as module
+from s2rm_data.inspection import tar_shards
 from s2rm_data.inspection.export import export, work_of
+from s2rm_data.making import generate
 from s2rm_data.progress import Progress
-from s2rm_data.store import Store
+from s2rm_data.schema import ArraySpec
+from s2rm_data.store import Group, Store
 
 GROUPS = ["bballs/train", "sc2/2s3z/val"]
 
@@ -58,7 +65,57 @@ def test_hdf5_holds_the_arrays_with_their_dimensions(store: Store, tmp_path: Pat
             assert file[name].attrs["description"] == array.layout.attributes["description"]
 
 
-@pytest.mark.parametrize("form", ["npz", "hdf5"])
+@pytest.mark.parametrize("path", GROUPS)
+def test_hugging_face_reads_what_the_store_holds(store: Store, tmp_path: Path, path: str) -> None:
+    progress = Counted()
+    made = export(store[path], "parquet", tmp_path, progress=progress)
+    assert progress.total == work_of(store[path], "parquet")
+    read = datasets.Dataset.from_parquet(str(made), cache_dir=str(tmp_path / "cache"))
+    rows = read.with_format("numpy")[:]
+    for name, array in store[path].arrays.items():
+        values = np.asarray(rows[name]).reshape(array.shape)
+        np.testing.assert_array_equal(values.astype(array.dtype), array[:])  # the library widens numbers as it reads
+    assert read.features["seed"].dtype == "uint64"
+    metadata = pyarrow.parquet.read_schema(made).metadata
+    assert json.loads(metadata[b"s2rm-data"])["settings"] == store[path].settings
+
+
+def test_parquet_holds_arrays_of_any_number_of_dimensions(tmp_path: Path) -> None:
+    group = _many_dimensions(tmp_path / "deep.zarr")
+    read = datasets.Dataset.from_parquet(str(export(group, "parquet", tmp_path)), cache_dir=str(tmp_path / "cache"))
+    values = np.asarray(read.with_format("numpy")[:]["values"])
+    np.testing.assert_array_equal(values.reshape(group["values"].shape), group["values"][:])
+
+
+def _many_dimensions(path: Path) -> Group:
+    spec = ArraySpec(name="values", dtype="int16", shape=(2,) * 6, dims=tuple("abcdef"), description="")
+    source = SimpleNamespace(
+        group="deep/train", count=3, first_dim="sequence", arrays=(spec,), attributes={},
+        settings={"generator": "deep", "config": {}, "seed": 0},
+        produce=lambda start, stop: {"values": np.arange(start * 64, stop * 64, dtype="i2").reshape(-1, *spec.shape)},
+    )  # fmt: skip
+    generate([source], path)
+    return Store(path)["deep/train"]
+
+
+@pytest.mark.parametrize("path", GROUPS)
+def test_webdataset_streams_what_the_store_holds(
+    store: Store, tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tar_shards, "SHARD_NBYTES", 10_000)
+    folder = export(store[path], "webdataset", tmp_path)
+    shards = sorted(str(shard) for shard in folder.glob("*.tar"))
+    assert len(shards) > 1
+    samples = list(webdataset.WebDataset(shards, shardshuffle=False).decode())
+    assert [sample["__key__"] for sample in samples] == [f"{number:08}" for number in range(len(store[path]))]
+    for number, sample in enumerate(samples):
+        for name, array in store[path].arrays.items():
+            np.testing.assert_array_equal(sample["npz"][name], array[number])
+            assert sample["npz"][name].dtype == array.dtype
+    assert json.loads((folder / "attributes.json").read_text())["settings"] == store[path].settings
+
+
+@pytest.mark.parametrize("form", ["npz", "hdf5", "parquet"])
 def test_equal_data_give_equal_files(store: Store, tmp_path: Path, form: str) -> None:
     first, second = (export(store["bballs/val"], form, tmp_path / name).read_bytes() for name in "ab")
     assert first == second
@@ -95,7 +152,7 @@ def test_a_failed_export_leaves_nothing_behind(store: Store, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("limit", [1_000, 3_000])
-@pytest.mark.parametrize("form", ["npz", "hdf5", "gif"])
+@pytest.mark.parametrize("form", ["npz", "hdf5", "parquet", "webdataset", "gif"])
 def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path: Path, form: str, limit: int) -> None:
     code = (
         "import sys; from pathlib import Path; from s2rm_data.store import Store; import resource\n"

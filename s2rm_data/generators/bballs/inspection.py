@@ -31,6 +31,11 @@ _BALL, _GROUND = 255, 40  # grey levels
 
 class BallInspection(Inspection):
     milliseconds = 80
+    about = (
+        "Videos of bouncing balls in a closed box with a fixed ball in its centre, from exact, event-driven physics. "
+        "An observer sees each frame through small crops at known places and is asked what it would see at others."
+    )
+    tags = ("bouncing balls", "video prediction")
     preview_options = (Option(name="seed", parse=whole(0), default=0, help="Seed of the crops' positions."),)
 
     def pictures(self, group: Group, number: int) -> Iterator[Image]:

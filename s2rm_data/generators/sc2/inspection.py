@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 class BattleInspection(Inspection):
     milliseconds = 200
+    about = (
+        "StarCraft II micro battles of SMAC scenarios, played by scripted policies. Each agent sees the battle through "
+        "polar images of its surroundings; actions, rewards and the compact state of every unit are stored with them."
+    )
+    tags = ("StarCraft II", "SMAC", "multi-agent")
     preview_options = (
         Option(name="agent", parse=integer, help="Whose polar images to draw.", shown="who lives longest"),
     )

@@ -1,0 +1,214 @@
+"""A data card: what is in a store, in the form in which data sets are published.
+
+    write_card(Store("data.zarr"), Path("card"), About())
+    card/README.md          front matter, contents, statistics, pictures, how it was made, licence, citation
+    card/croissant.json     the same for programs (croissant.py)
+    card/images/            a contact sheet and an animation per world, and the figure of its statistics
+
+What the card says of a world is the world's own (`Inspection.about`, `tags`); texts that come from the store are
+escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import s2rm_data
+from s2rm_data.errors import UsageError
+from s2rm_data.files import make_folder, write_whole
+from s2rm_data.inspection.croissant import croissant_json
+from s2rm_data.inspection.stats import GroupStats
+from s2rm_data.inspection.world import Inspection, inspection_of
+from s2rm_data.painting import save_figure, save_gif, save_image
+from s2rm_data.progress import Progress
+from s2rm_data.world import World, world_of
+
+if TYPE_CHECKING:
+    from s2rm_data.store import Group, Store
+
+LICENCES = {
+    "mit": "https://spdx.org/licenses/MIT.html",
+    "apache-2.0": "https://spdx.org/licenses/Apache-2.0.html",
+    "cc-by-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+}
+PAPER = """@article{rahaman2020s2rms,
+  title   = {Spatially Structured Recurrent Modules},
+  author  = {Rahaman, Nasim and Goyal, Anirudh and Gondal, Muhammad Waleed and Wuthrich, Manuel and Bauer, Stefan and
+             Sharma, Yash and Bengio, Yoshua and Sch{\\"o}lkopf, Bernhard},
+  year    = {2020}
+}"""
+ROWS = 4  # of a contact sheet
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What the store does not know; `published` is a date, as in 2026-11-17."""
+
+    title: str
+    author: str
+    licence: str
+    published: str
+    url: str = "https://arxiv.org/abs/2007.06533"
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    citation: str = PAPER
+    version: str = s2rm_data.__version__
+
+    @property
+    def licence_url(self) -> str:
+        if self.licence not in LICENCES:
+            raise UsageError(f"no licence {self.licence!r}; the choices are {', '.join(LICENCES)}")
+        return LICENCES[self.licence]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A world's part of a card."""
+
+    world: World
+    inspection: Inspection
+    groups: list[Group]
+    stats: list[GroupStats]
+
+    @property
+    def about(self) -> str:
+        return self.inspection.about or self.world.help.split("\n\n")[0].strip()
+
+
+def write_card(store: Store, folder: Path, about: About, progress: Progress | None = None) -> list[Path]:
+    """Write the card into `folder`; returns its files. `progress` is advanced by sequences."""
+    _ = about.licence_url  # refuse before anything is made
+    groups = [store[path] for path in store.groups]
+    if not groups:
+        raise UsageError(f"{store.path} has no finished group to describe")
+    parts = _parts(groups, progress or Progress())
+    tags = dict.fromkeys(["world model", "partial observability", *(t for part in parts for t in part.inspection.tags)])
+    description = about.description or " ".join(part.about for part in parts)
+    about = About(**{**vars(about), "description": description, "tags": tuple(tags)})
+    parquet = {g.path: file for g in groups if (file := folder / (g.path.replace("/", "-") + ".parquet")).is_file()}
+    croissant = croissant_json(store, groups, about, parquet)
+    make_folder(folder)
+    pictures = {part.world.name: _draw(part, folder / "images") for part in parts}
+    text = _text(store, parts, about, pictures, parquet)
+    for name, data in (("croissant.json", croissant), ("README.md", text.encode())):
+        write_whole(folder / name, [data])
+    return [folder / "README.md", folder / "croissant.json", *(path for found in pictures.values() for path in found)]
+
+
+def _parts(groups: Sequence[Group], progress: Progress) -> list[_Part]:
+    progress.start(sum(len(group) for group in groups), 0)
+    worlds = {str(group.settings["generator"]): world_of(group) for group in groups}
+    parts = []
+    for name, world in worlds.items():
+        own = [group for group in groups if group.settings["generator"] == name]
+        inspection = inspection_of(own[0])
+        stats = [inspection.statistics(group, progress) for group in own]
+        parts.append(_Part(world=world, inspection=inspection, groups=own, stats=stats))
+    return parts
+
+
+def _draw(part: _Part, folder: Path) -> list[Path]:
+    """Contact sheet and animation of a training group, and the figure of the statistics."""
+    make_folder(folder)
+    shown = next((group for group in part.groups if group.path.endswith("/train")), part.groups[0])
+    options = {option.name: option.value(option.default) for option in part.inspection.preview_options}
+    _, images, sheet = part.inspection.preview(shown, 0, ROWS, Progress(), **options)
+    name = part.world.name
+    return [
+        save_image(sheet, folder / f"{name}.png"),
+        save_gif(images, folder / f"{name}.gif", part.inspection.milliseconds),
+        *save_figure(part.inspection.draw_statistics(part.stats), folder / f"{name}-statistics", ("png",)),
+    ]
+
+
+# -- the text
+
+
+def _text(store: Store, parts: Sequence[_Part], about: About, pictures: dict[str, list[Path]], parquet: Any) -> str:
+    name = store.path.name
+    lines = ["---", *_front_matter(parts, about, parquet), "---", "", f"# {plain(about.title)}", ""]
+    lines += [f"Data of {len(parts)} world{'s' * (len(parts) != 1)} in one Zarr store, `{plain(name)}`. "
+              "Every object in it has its SHA-256 in the store's sealed manifest.", ""]  # fmt: skip
+    for part in parts:
+        lines += _section(part, [f"images/{path.name}" for path in pictures[part.world.name]])
+    lines += ["## How to read it", "", "```python", "import s2rm_data as s2", ""]
+    lines += [f"store = s2.open({name!r})  # or zarr.open_group: it is plain Zarr v3"]
+    lines += [f"store[{parts[0].groups[0].path!r}]", "```", ""]
+    lines += [f"`s2rm-data verify {plain(name)}` checks every byte."]
+    if parquet:
+        lines += ["The Parquet files hold the same groups, one row per sequence, for Hugging Face's `datasets`."]
+    lines += ["", "## Licence", "", f"[{about.licence}]({about.licence_url}), by {plain(about.author)}.", ""]
+    lines += ["## Citation", "", "```bibtex", about.citation.replace("```", ""), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _front_matter(parts: Sequence[_Part], about: About, parquet: dict[str, Path]) -> list[str]:
+    """YAML as Hugging Face reads it; values are JSON, which is YAML."""
+    count = sum(len(group) for part in parts for group in part.groups)
+    size = next((words for limit, words in _SIZES if count < limit), "n>1M")
+    fields: dict[str, Any] = {"pretty_name": about.title, "license": about.licence, "tags": list(about.tags),
+                              "size_categories": [size]}  # fmt: skip
+    configs: dict[str, list[dict[str, str]]] = {}
+    for group, path in parquet.items():
+        config, _, split = group.rpartition("/")
+        configs.setdefault(config.replace("/", "-"), []).append({"split": split.replace("-", "_"), "path": path.name})
+    if configs:
+        fields["configs"] = [{"config_name": config, "data_files": files} for config, files in configs.items()]
+    return [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
+
+
+def _section(part: _Part, images: list[str]) -> list[str]:
+    sheet, animation, figure = images
+    lines = [f"## {plain(part.world.title)}", "", part.about, "", f"![An example]({animation})", ""]
+    lines += [f"![Examples]({sheet})", "", "### Groups", "", "| group | sequences | MB |", "|---|---|---|"]
+    lines += [f"| `{group.path}` | {len(group):,} | {group.nbytes / 1e6:,.1f} |" for group in part.groups]
+    lines += ["", "### Arrays", "", f"Of `{part.groups[0].path}`; shapes are those of one sequence.", ""]
+    lines += ["| array | type | shape | meaning |", "|---|---|---|---|"]
+    for name, array in part.groups[0].arrays.items():
+        shape = " x ".join(f"{n} {dim}" for dim, n in zip(array.dims[1:], array.shape[1:], strict=True))
+        units = array.layout.attributes.get("units")
+        meaning = str(array.layout.attributes.get("description", "")) + (f" ({units})" if units else "")
+        lines.append(f"| `{name}` | {array.dtype} | {plain(shape)} | {plain(meaning)} |")
+    lines += ["", "### Statistics", "", f"![Statistics]({figure})", "", *_statistics(part.stats), ""]
+    return lines + _making(part.groups)
+
+
+def _statistics(stats: Sequence[GroupStats]) -> list[str]:
+    columns = [entry.row | entry.details for entry in stats]
+    names = dict.fromkeys(name for column in columns for name in column)
+    lines = ["| | " + " | ".join(plain(entry.short_name) for entry in stats) + " |", "|---" * (len(stats) + 1) + "|"]
+    for name in names:
+        cells = [_cell(column.get(name)) for column in columns]
+        lines.append(f"| {plain(name.replace('_', ' '))} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(f"{part:g}" for part in value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else plain(str(value))
+
+
+def _making(groups: Sequence[Group]) -> list[str]:
+    lines = ["### How it was made", "", "These commands make the same bytes again, on any machine:", "", "```sh"]
+    commands = dict.fromkeys(_line(group.attributes.get("command", "unknown")) for group in groups)
+    lines += [*commands, "```", ""]
+    settings = groups[0].settings
+    version, package = settings.get("generator_version", "?"), groups[0].attributes.get("package", "?")
+    return [*lines, f"Generator version {plain(str(version))}, {plain(str(package))}.", ""]
+
+
+def plain(text: str) -> str:
+    """A text from elsewhere within Markdown: one line, and nothing in it is markup."""
+    escaped = "".join(f"\\{c}" if c in r"\`*_[]|#!" else c if c.isprintable() else " " for c in text)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _line(text: Any) -> str:
+    return "".join(c if c.isprintable() and c != "`" else "?" for c in str(text))

@@ -1,0 +1,87 @@
+"""Parquet files, one row per sequence, as `datasets.load_dataset("parquet", ...)` of Hugging Face reads them.
+
+Arrays keep their shape and type: they are the library's `Array2D` to `Array5D`, whose description it keeps in the file.
+The group's attributes are in the schema's metadata, under `s2rm-data`.
+"""
+
+# N sequences of a block
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from s2rm_data.errors import missing_component
+from s2rm_data.inspection.export import attributes_of
+from s2rm_data.progress import Progress
+
+if TYPE_CHECKING:
+    from s2rm_data.store import Group
+    from s2rm_data.store.reader import StoredArray
+
+METADATA = b"s2rm-data"  # of the schema: the group's attributes as JSON
+BLOCK_NBYTES = 32 << 20  # of all arrays, held at once and written as one row group
+MOST_DIMENSIONS = 5  # of an array of the library, without that of the rows
+
+
+def write_parquet(group: Group, path: Path, count: int, progress: Progress) -> None:
+    try:
+        import datasets
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise missing_component(str(error.name), "publish", "writing Parquet") from None
+    features = datasets.Features({name: _feature(array) for name, array in group.arrays.items()})
+    schema = features.arrow_schema
+    schema = schema.with_metadata({**schema.metadata, METADATA: attributes_of(group).encode()})
+    rows = max(1, BLOCK_NBYTES // sum(sequence_nbytes(array) for array in group.arrays.values()))
+    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, count, rows):
+            block = {name: array[start : min(start + rows, count)] for name, array in group.arrays.items()}
+            columns = [_column(block[field.name], field.type) for field in schema]
+            writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
+            progress.advance(sum(values.nbytes for values in block.values()))
+
+
+def sequence_nbytes(array: StoredArray) -> int:
+    shape = array.shape[1:]
+    return int(_product(shape)) * array.dtype.itemsize
+
+
+def stored_shape(array: StoredArray) -> tuple[int, ...]:
+    """Of one sequence in the file: dimensions that the library cannot have are merged into the last one."""
+    shape = array.shape[1:]
+    return shape if len(shape) <= MOST_DIMENSIONS else (*shape[:4], _product(shape[4:]))
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    found = 1
+    for size in shape:
+        found *= size
+    return found
+
+
+def _feature(array: StoredArray) -> Any:
+    import datasets
+
+    shape = stored_shape(array)
+    if not shape:
+        return datasets.Value(array.dtype.name)
+    if len(shape) == 1:
+        return datasets.List(datasets.Value(array.dtype.name), length=shape[0])
+    return getattr(datasets, f"Array{len(shape)}D")(shape=shape, dtype=array.dtype.name)
+
+
+def _column(values: Any, kind: Any) -> Any:
+    """(N, ...) as a column: lists within lists, without a copy to Python's numbers, in the type of the schema."""
+    import pyarrow
+
+    values = values if values.ndim <= MOST_DIMENSIONS + 1 else values.reshape(*values.shape[:5], -1)
+    column = pyarrow.array(values.reshape(-1))
+    for depth in range(values.ndim - 1, 0, -1):
+        lists, size = _product(values.shape[:depth]), values.shape[depth]
+        column = pyarrow.ListArray.from_arrays(np.arange(lists + 1, dtype=np.int32) * size, column)
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return pyarrow.ExtensionArray.from_storage(kind, column.cast(kind.storage_type))
+    return column.cast(kind)
