@@ -33,7 +33,7 @@ def write_parquet(group: Group, path: Path, count: int, progress: Progress) -> N
     except ModuleNotFoundError as error:
         raise missing_component(str(error.name), "publish", "writing Parquet") from None
     features = datasets.Features({name: _feature(array) for name, array in group.arrays.items()})
-    schema = features.arrow_schema
+    schema = _plain(features.arrow_schema)
     schema = schema.with_metadata({**schema.metadata, METADATA: attributes_of(group).encode()})
     rows = max(1, BLOCK_NBYTES // sum(sequence_nbytes(array) for array in group.arrays.values()))
     with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -42,6 +42,20 @@ def write_parquet(group: Group, path: Path, count: int, progress: Progress) -> N
             columns = [_column(block[field.name], field.type) for field in schema]
             writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))
             progress.advance(sum(values.nbytes for values in block.values()))
+
+
+def _plain(schema: Any) -> Any:
+    """The library's own array types as the lists that they are made of, which every reader of Parquet knows.
+
+    `datasets` makes arrays of them again: the schema's metadata say so.
+    """
+    import pyarrow
+
+    fields = [
+        (field.name, field.type.storage_type if isinstance(field.type, pyarrow.BaseExtensionType) else field.type)
+        for field in schema
+    ]
+    return pyarrow.schema(fields, metadata=schema.metadata)
 
 
 def sequence_nbytes(array: StoredArray) -> int:
@@ -82,6 +96,4 @@ def _column(values: Any, kind: Any) -> Any:
     for depth in range(values.ndim - 1, 0, -1):
         lists, size = _product(values.shape[:depth]), values.shape[depth]
         column = pyarrow.ListArray.from_arrays(np.arange(lists + 1, dtype=np.int32) * size, column)
-    if isinstance(kind, pyarrow.BaseExtensionType):
-        return pyarrow.ExtensionArray.from_storage(kind, column.cast(kind.storage_type))
     return column.cast(kind)

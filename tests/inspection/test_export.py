@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -98,6 +99,7 @@ def _many_dimensions(path: Path) -> Group:
     return Store(path)["deep/train"]
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("path", GROUPS)
 def test_webdataset_streams_what_the_store_holds(
     store: Store, tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +115,7 @@ def test_webdataset_streams_what_the_store_holds(
             np.testing.assert_array_equal(sample["npz"][name], array[number])
             assert sample["npz"][name].dtype == array.dtype
     assert json.loads((folder / "attributes.json").read_text())["settings"] == store[path].settings
+    gc.collect()  # the library leaves its files to be closed by Python, which would complain in another test
 
 
 @pytest.mark.parametrize("form", ["npz", "hdf5", "parquet"])
