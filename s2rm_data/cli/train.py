@@ -11,11 +11,12 @@ import click
 import s2rm_data
 from s2rm_data.cli.options import STORE_PATH, cache_options, named_option, plugin_option, shard_cache
 from s2rm_data.cli.run import EXIT_STATUSES, run
+from s2rm_data.cli.train_command import asked, save, train_sweep
 from s2rm_data.cli.world_options import with_world_options
-from s2rm_data.errors import UsageError
 from s2rm_data.registry import MODELS, WORLDS
 
 if TYPE_CHECKING:
+    from s2rm_data.training.config_file import Command
     from s2rm_data.training.resolve import Overrides, ResolvedRun
 
 DIVERGED = "  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
@@ -32,7 +33,7 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 @named_option("--task", WORLDS.names, "the first world of the store")
 @named_option("--model", MODELS.names, "s2gru")
 @named_option("--preset", lambda: ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
-@click.option("--seed", type=int, default=None, help="Seed of weights and batches.  [default: 0]")
+@click.option("--seed", default=None, help="Seed of weights and batches; 0-2 trains one after the other.  [default: 0]")
 @click.option("--device", default=None, help="cpu, cuda or cuda:1.  [default: a GPU if there is one]")
 @click.option("--epochs", type=int, default=None, help="Budget in passes over the training sequences.")
 @click.option("--steps", type=int, default=None, help="Budget in optimiser steps.")
@@ -48,7 +49,18 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
     help="Resume the run in --out, longer if --steps or --epochs say so; start it if there is none.",
 )
 @click.option("--overwrite", is_flag=True, help="Start again whatever run is in --out.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any config field of run or model.")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any config field of run or model; several values, as in lr=1e-3,3e-3, are tried one after the other.",
+)
+@click.option("--config", type=click.Path(path_type=Path), default=None, help="TOML file with options and fields.")
+@click.option(
+    "--save-config", type=click.Path(path_type=Path), default=None, help="Write such a file and train nothing."
+)
+@click.option("--log", multiple=True, metavar="WHERE", help="wandb or mlflow, beside TensorBoard; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Show config, parameters and estimated time; train nothing.")
 @click.option("--list-models", is_flag=True, help="List the models with their parameters and config fields.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -70,6 +82,8 @@ def train(**options: Any) -> None:
       s2rm-train --store data.zarr --scenario 3s5z,2s3z          # on some scenarios of the store
       s2rm-train --store data.zarr --runs 3                      # the paper's protocol: three seeds, best fine-tuned
       s2rm-train --store data.zarr --set hidden_size=64 --set clip_norm=1
+      s2rm-train --store data.zarr --set lr=1e-3,3e-3 --seed 0-2 --out runs/rates   # six runs, one table
+      s2rm-train --config train.toml --log wandb
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
     """
     if options["list_models"]:
@@ -77,34 +91,29 @@ def train(**options: Any) -> None:
         return
     from s2rm_data.training.resolve import Overrides
 
+    command = asked(options)
+    options = options | command.options
     overrides = Overrides(
         **{name: options[name] for name in ("task", "model", "preset", "device")},
-        fields=named_fields(options),
+        fields=command.fields,
         options=options["given"],
     )
-    train_run(overrides, options)
+    train_run(overrides, command, options)
 
 
-def named_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Config fields that were named, by option or by --set."""
-    from s2rm_data.training.config import parse_assignments
-
-    named = {
-        name: options[name] for name in ("seed", "epochs", "steps", "batch_size", "lr") if options[name] is not None
-    }
-    assigned = parse_assignments(options["assignments"])
-    for name in named.keys() & assigned.keys():
-        raise UsageError(f"{name} was given twice, by its option and by --set; give it once")
-    return named | assigned
-
-
-def train_run(overrides: Overrides, options: dict[str, Any]) -> None:
+def train_run(overrides: Overrides, command: Command, options: dict[str, Any]) -> None:
     from s2rm_data.cli.train_display import listener_for
     from s2rm_data.training.protocol import Session
     from s2rm_data.training.resolve import resolve_run
+    from s2rm_data.training.trackers import check_trackers, tracked
 
+    check_trackers(options["log"])
     listener = listener_for(quiet=options["quiet"])
+    if command.sweep and not (options["dry_run"] or options["save_config"]):
+        train_sweep(overrides, command, options, listener)
+        return
     session = Session(listener)
+    options["out"] = None if options["out"] is None else Path(options["out"])
     chosen = {name: options[name] for name in ("out", "runs", "resume", "overwrite")}
     cache = shard_cache(options["cache"], options["cache_size"])
     run = resolve_run(options["store"], overrides, cache=cache, say=session.listener.say, **chosen)
@@ -112,10 +121,15 @@ def train_run(overrides: Overrides, options: dict[str, Any]) -> None:
         if session.processes.is_first:
             show_estimate(run, as_json=options["as_json"])
         return
+    if options["save_config"]:
+        save(options["save_config"], command, run)
+        return
+    if session.processes.is_first:
+        session.listener = tracked(listener, options["log"], run.options.out, vars(run.config))
     try:
         summary = session.train(run.config, run.store, run.options)
     finally:
-        listener.stop()
+        session.listener.stop()
     if session.processes.is_first:
         show_summary(summary, run.options.out, quiet=options["quiet"], as_json=options["as_json"])
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from PIL import Image
 
 from s2rm_data.files import disk_errors
 from s2rm_data.learning import Learning
@@ -54,8 +58,23 @@ class Journal:
         self._events.flush()
         draw_curves(read_log(self._folder.log), references, self._learning, self._folder.curves)
 
-    def picture(self, model: WorldModel, batches: FixedBatches, step: int) -> None:
-        draw_predictions(model, batches, self._folder.predictions / f"step-{step:07d}.png")
+    def picture(self, model: WorldModel, batches: FixedBatches, step: int) -> Path:
+        """Also an image and an animation in TensorBoard."""
+        path: Path = self._folder.predictions / f"step-{step:07d}.png"
+        animation = draw_predictions(model, batches, path)
+        if path.exists():
+            self._show("predictions", path.read_bytes(), step)
+            self._show("predictions_moving", animation, step)
+        return path
+
+    def _show(self, name: str, encoded: bytes, step: int) -> None:
+        """A PNG or GIF as it is: TensorBoard hands it to the browser, which plays what moves."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        with Image.open(io.BytesIO(encoded)) as image:
+            width, height = image.size
+        shown = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=encoded)
+        self._events.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=shown)]), step)
 
     def timing(self, record: dict[str, Any]) -> None:
         if self._is_first:

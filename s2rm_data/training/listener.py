@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from s2rm_data.progress import Progress
@@ -48,6 +49,9 @@ class Listener:
     def scoring(self, sequences: int) -> Progress:
         """All steps are done: the best weights and the references are scored, so many sequences in all."""
         return Progress()
+
+    def picture(self, path: Path, step: int) -> None:
+        """Predictions beside the truth were drawn."""
 
     def finish(self, summary: dict[str, Any]) -> None: ...
 

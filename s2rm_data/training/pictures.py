@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from s2rm_data.files import replaced
 from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches
 from s2rm_data.models import WorldModel
+from s2rm_data.painting import captioned, grey_image
 
 SHOWN_STEPS = 8
+ANIMATION_PIXELS = 120  # high
 
 
 def draw_curves(
@@ -41,10 +44,24 @@ def draw_curves(
     _save(figure, path)
 
 
-def draw_predictions(model: WorldModel, batches: FixedBatches, path: Path) -> None:
-    """The last steps of the first validation sequence."""
+def draw_predictions(model: WorldModel, batches: FixedBatches, path: Path) -> bytes:
+    """The last steps of the first validation sequence, beside one another; returns them one after the other, a GIF."""
     rows, titles = model.config.learning.pictures(model, batches.source, batches.request(0), SHOWN_STEPS)
     _draw_rows(rows, titles, path)
+    return _animation(rows, titles)
+
+
+def _animation(rows: dict[str, list[Any]], titles: list[str]) -> bytes:
+    images = []
+    for step, title in enumerate(titles):
+        tiles = [np.pad(np.clip(np.nan_to_num(np.asarray(line[step], np.float64)), 0, 1), 1) for line in rows.values()]
+        levels = (255 * np.concatenate(tiles, axis=1)).astype(np.uint8)
+        shown = grey_image(levels, max(1, ANIMATION_PIXELS // levels.shape[0])).convert("RGB")
+        images.append(captioned(shown, f"{title}: {', '.join(rows)}"))
+    data = io.BytesIO()
+    if images:
+        images[0].save(data, "gif", save_all=True, append_images=images[1:], duration=300, loop=0)
+    return data.getvalue()
 
 
 def _draw_rows(rows: dict[str, list[Any]], titles: list[str], path: Path) -> None:

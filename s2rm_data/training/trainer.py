@@ -235,7 +235,8 @@ class Trainer:
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
         self.journal.validation(record, self.references)
         if self.processes.is_first:
-            self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
+            path = self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
+            self.listener.picture(path, step)
         self.listener.validated(
             Validated(
                 step=step,

@@ -1,0 +1,108 @@
+"""How the pages of the repository become a site: pages from outside docs/, notebooks, and links between them.
+
+A page links to files as the repository has them, so that it also reads well there. Here, links to other pages are made
+to fit the site, and what the site does not have (source files) stays as text.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "s2rm_data" / "__init__.py").read_text())
+    assert version
+    config.site_name = f"s2rm-data {version[1]}"
+    _check_nav(config)
+    return config
+
+
+def _check_nav(config: MkDocsConfig) -> None:
+    """Pages that others add to docs/ stand under 'How to' until mkdocs.yml gives them a better place."""
+    listed = json.dumps(config.nav)
+    new = [p.name for p in sorted((ROOT / "docs").glob("*.md")) if f'"{p.name}"' not in listed]
+    how_to = next(entry["How to"] for entry in config.nav or [] if "How to" in entry)
+    how_to += [{_title(ROOT / "docs" / name): name} for name in new]
+
+
+def _title(page: Path) -> str:
+    return next(line for line in page.read_text().split("\n") if line.startswith("# ")).removeprefix("# ")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for source, target in OUTSIDE.items():
+        files.append(File.generated(config, target, content=(ROOT / source).read_text()))
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        text = notebook_markdown(json.loads(notebook.read_text()))
+        files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=text))
+    files.append(File.generated(config, "decisions/index.md", content=_decisions()))
+    return files
+
+
+def _decisions() -> str:
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    return "# Decisions\n\nWhy some things are as they are.\n\n" + "\n".join(
+        f"- [{_title(p)}]({p.name})" for p in pages
+    )
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links, outside code."""
+    here = page.file.src_uri
+    parts = _CODE.split(markdown)
+    parts[::2] = [_LINK.sub(lambda match: _relinked(match, here, files), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _relinked(match: re.Match[str], here: str, files: Files) -> str:
+    mark, text, link = match.groups()
+    if "://" in link or link.startswith(("#", "mailto:", "data:")):
+        return match[0]
+    path, hash_, anchor = link.partition("#")
+    own = next((source for source, target in OUTSIDE.items() if target == here), f"docs/{here}")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(own), path))
+    target = OUTSIDE.get(target, target.removeprefix("docs/"))
+    target = f"{target}/index.md" if (ROOT / "docs" / target).is_dir() else target
+    if files.get_file_from_path(target) is None:
+        return text
+    return f"{mark}[{text}]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{hash_}{anchor})"
+
+
+# -- notebooks
+
+
+def notebook_markdown(notebook: dict[str, Any]) -> str:
+    """Text, code and outputs of a notebook; pictures stay inside the page."""
+    return "\n\n".join(_cell(cell) for cell in notebook["cells"])
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    source = "".join(cell["source"])
+    if cell["cell_type"] != "code":
+        return source
+    return "\n\n".join([f"```python\n{source}\n```", *filter(None, map(_output, cell["outputs"]))])
+
+
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    for kind in ("image/png", "image/gif"):
+        if kind in data:
+            return f'<img alt="Output of the cell above" src="data:{kind};base64,{"".join(data[kind]).strip()}">'
+    if "text/html" in data:
+        return '<div class="output">' + "".join(data["text/html"]).replace("\n", " ") + "</div>"
+    text = "".join(output.get("text", data.get("text/plain", "")))
+    return f"<pre>{html.escape(text)}</pre>" if text.strip() else ""

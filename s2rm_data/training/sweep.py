@@ -1,0 +1,130 @@
+"""Sweeps: the same training with several values of some fields, as one command that can be resumed.
+
+runs/sweep/lr=0.001,seed=0/     one run folder per point
+runs/sweep/sweep.json           the fields that were swept, and how each point ended
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.files import make_folder, write_whole
+from s2rm_data.training.schedule import DivergedError
+
+MOST_POINTS = 1000
+DOCUMENT = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """`axes`: field -> its values. Points are all combinations; seeds change fastest."""
+
+    axes: Mapping[str, Sequence[Any]]
+
+    def __post_init__(self) -> None:
+        count = math.prod(len(values) for values in self.axes.values())
+        if count > MOST_POINTS:
+            raise UsageError(f"the sweep has {count:,} runs; at most {MOST_POINTS:,} are possible")
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        names = sorted(self.axes, key=lambda name: name == "seed")
+        return [dict(zip(names, values, strict=True)) for values in itertools.product(*(self.axes[n] for n in names))]
+
+    @staticmethod
+    def name(point: Mapping[str, Any]) -> str:
+        """Of its folder."""
+        text = ",".join(f"{name}={_spelled(value)}" for name, value in point.items())
+        return "".join(c if c.isalnum() or c in "=,._+-" else "_" for c in text)[:120]
+
+
+def _spelled(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+
+
+def run_sweep(
+    sweep: Sweep, folder: Path, train: Callable[[dict[str, Any], Path], dict[str, Any]], *, resume: bool
+) -> list[dict[str, Any]]:
+    """Train every point; returns each with its summary. One that diverged is kept as such and not tried again."""
+    ended = _begin(sweep, folder, resume=resume)
+    found: list[dict[str, Any]] = []
+    summaries: dict[str, dict[str, Any]] = {}
+    for point in sweep.points:
+        name = sweep.name(point)
+        if ended.get(name) != "diverged":
+            try:
+                summaries[name] = train(point, folder / name)
+                ended[name] = "complete"
+            except DivergedError:
+                ended[name] = "diverged"
+            _save(sweep, folder, ended)
+        found.append({"run": str(folder / name), "fields": point, "summary": summaries.get(name)})
+    return found
+
+
+def _begin(sweep: Sweep, folder: Path, *, resume: bool) -> dict[str, str]:
+    path = folder / DOCUMENT
+    if not path.exists():
+        make_folder(folder)
+        _save(sweep, folder, {})
+        return {}
+    if not resume:
+        raise ConflictError(f"{folder} already holds a sweep; add --resume to continue it, or give --out another name")
+    try:
+        document = json.loads(path.read_bytes())
+        axes, ended = document["axes"], dict(document["ended"])
+    except (ValueError, KeyError, TypeError):
+        raise ConflictError(f"{path} is damaged; start another sweep with another --out") from None
+    if axes != {name: list(values) for name, values in sweep.axes.items()}:
+        raise ConflictError(f"{folder} holds a sweep over {axes}; resume it with the same values, or use another --out")
+    return ended
+
+
+def _save(sweep: Sweep, folder: Path, ended: Mapping[str, str]) -> None:
+    axes = {name: list(values) for name, values in sweep.axes.items()}
+    write_whole(folder / DOCUMENT, [json.dumps({"axes": axes, "ended": ended}, indent=1).encode() + b"\n"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A setting over its seeds: (mean, lowest, highest) of the best validation loss and of the main score."""
+
+    fields: dict[str, Any]
+    seeds: int
+    diverged: int
+    loss: tuple[float, float, float] | None
+    score: tuple[float, float, float] | None
+
+
+def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Row]:
+    """One row per setting, the lowest loss first; `score` is that on the first held-out group."""
+    by_setting: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in found:
+        setting = {name: value for name, value in entry["fields"].items() if name != "seed"}
+        by_setting.setdefault(json.dumps(setting), []).append(entry)
+    made = []
+    for setting, entries in by_setting.items():
+        done = [entry["summary"] for entry in entries if entry["summary"]]
+        scores = [next(iter(summary["held_out"].values())).get(score) for summary in done if summary["held_out"]]
+        made.append(
+            Row(
+                fields=json.loads(setting),
+                seeds=len(entries),
+                diverged=len(entries) - len(done),
+                loss=_spread([summary["best_validation_loss"] for summary in done]),
+                score=_spread([value for value in scores if value is not None]),
+            )
+        )
+    return sorted(made, key=lambda row: row.loss[0] if row.loss else math.inf)
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float, float] | None:
+    return (statistics.fmean(values), min(values), max(values)) if values else None
