@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
-.PHONY: demo test torture bench lint reproduce clean
+.PHONY: demo test torture bench lint docs reproduce clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,8 +42,13 @@ demo: $(STAMP)
 	@echo "Look at demo/previews, demo/report-balls/report.html and demo/report-battles/report.html"
 	@echo "(smoke-size training shows that everything works, not what a model can learn)"
 
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "Open build/site/index.html"
+
 reproduce: $(STAMP)
 	$(BIN)/s2rm-reproduce -y
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo build

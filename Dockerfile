@@ -1,0 +1,27 @@
+# s2rm-data in a container, installed from its wheel:
+#   docker build -t s2rm-data .
+#   docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" s2rm-data bballs --balls 1-6
+#   docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" --entrypoint s2rm-train s2rm-data --store data.zarr
+# Only data, no PyTorch: docker build --build-arg EXTRAS= .
+
+FROM python:3.13-slim AS wheel
+WORKDIR /source
+RUN pip install --no-cache-dir build
+COPY pyproject.toml README.md LICENSE ./
+COPY s2rm_data s2rm_data
+RUN python -m build --wheel --outdir /wheels
+
+FROM python:3.13-slim
+ARG EXTRAS=[train,export,publish]
+COPY constraints.txt /tmp/constraints.txt
+COPY --from=wheel /wheels /tmp/wheels
+RUN pip install --no-cache-dir -c /tmp/constraints.txt "$(echo /tmp/wheels/*.whl)${EXTRAS}" && rm -r /tmp/wheels
+# Code is compiled once, while the image is built, and found again by any user: the cache is readable by all.
+ENV NUMBA_CACHE_DIR=/opt/s2rm-data-compiled
+RUN mkdir $NUMBA_CACHE_DIR && cd /tmp \
+    && s2rm-data bballs --balls 3 --train 2 --val 0 --test 0 --out warm.zarr --quiet \
+    && s2rm-data sc2 --scenario 3s5z --train 2 --val 0 --out warm.zarr --quiet \
+    && rm -r warm.zarr && chmod -R a+rwX $NUMBA_CACHE_DIR
+WORKDIR /data
+ENTRYPOINT ["s2rm-data"]
+CMD ["--help"]
