@@ -32,11 +32,16 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _check_nav(config: MkDocsConfig) -> None:
-    """Pages that others add to docs/ stand under 'How to' until mkdocs.yml gives them a better place."""
+    """Pages that mkdocs.yml does not name yet stand under 'How to'; notebooks have a place of their own."""
     listed = json.dumps(config.nav)
     new = [p.name for p in sorted((ROOT / "docs").glob("*.md")) if f'"{p.name}"' not in listed]
     how_to = next(entry["How to"] for entry in config.nav or [] if "How to" in entry)
     how_to += [{_title(ROOT / "docs" / name): name} for name in new]
+    notebooks = [
+        {n.stem.capitalize(): f"notebooks/{n.stem}.md"} for n in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    ]
+    if notebooks:
+        config.nav.insert(3, {"Notebooks": notebooks})  # after the tutorial
 
 
 def _title(page: Path) -> str:
