@@ -33,7 +33,10 @@ def asked(options: Mapping[str, Any]) -> Command:
         raise UsageError(f"{name} was given twice, by its option and by --set; give it once")
     if "seed" in named:
         seeds = parse_seeds(named.pop("seed"))
-        (assigned if len(seeds) == 1 else swept).update({"seed": seeds[0] if len(seeds) == 1 else seeds})
+        if len(seeds) == 1:
+            assigned["seed"] = seeds[0]
+        else:
+            swept["seed"] = seeds
     chosen = {name: options[name] for name in OPTIONS if options[name] not in (None, ())}
     command = Command(options=chosen, fields=named | assigned, sweep=swept)
     return command.over(read_command(options["config"])) if options["config"] else command

@@ -74,7 +74,8 @@ class Journal:
         with Image.open(io.BytesIO(encoded)) as image:
             width, height = image.size
         shown = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=encoded)
-        self._events.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=shown)]), step)
+        writer: Any = self._events.file_writer
+        writer.add_summary(Summary(value=[Summary.Value(tag=name, image=shown)]), step)
 
     def timing(self, record: dict[str, Any]) -> None:
         if self._is_first:

@@ -108,8 +108,8 @@ def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Row]:
     """One row per setting, the lowest loss first; `score` is that on the first held-out group."""
     by_setting: dict[str, list[Mapping[str, Any]]] = {}
     for entry in found:
-        setting = {name: value for name, value in entry["fields"].items() if name != "seed"}
-        by_setting.setdefault(json.dumps(setting), []).append(entry)
+        fields = {name: value for name, value in entry["fields"].items() if name != "seed"}
+        by_setting.setdefault(json.dumps(fields), []).append(entry)
     made = []
     for setting, entries in by_setting.items():
         done = [entry["summary"] for entry in entries if entry["summary"]]

@@ -64,7 +64,7 @@ class WandbTracker(Tracker):
         except ModuleNotFoundError:
             raise missing_component("wandb", "wandb", "--log wandb") from None
         identity = hashlib.sha256(f"{self._folder.resolve()} {name} {sorted(config.items())}".encode()).hexdigest()[:16]
-        place = {} if "WANDB_DIR" in os.environ else {"dir": str(self._folder)}
+        place: dict[str, Any] = {} if "WANDB_DIR" in os.environ else {"dir": str(self._folder)}
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             name=name,
