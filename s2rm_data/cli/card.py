@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import ConflictError
 
 
 @click.command(epilog=EXIT_STATUSES)
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE_PATH)
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), default=Path("card"), show_default=True, help="Folder to write to."
 )
@@ -24,7 +26,7 @@ from s2rm_data.errors import ConflictError
 @click.option("--overwrite", is_flag=True, help="Replace a card that is there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no list of files.")
 def card(
-    store: Path,
+    store: StorePath,
     out: Path,
     title: str | None,
     author: str,
