@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from s2rm_data.api import build_model, dataset, evaluate, generate, load_model, merge, open, train, zarr_store
     from s2rm_data.batch import Batch
+    from s2rm_data.envs import StarCraft2Env, vector_env
     from s2rm_data.generators.sc2.battle import Battle
     from s2rm_data.generators.sc2.recorder import Recorder
     from s2rm_data.registry import load_plugin
@@ -31,6 +32,7 @@ __all__ = [
     "Batch",
     "Battle",
     "Recorder",
+    "StarCraft2Env",
     "Store",
     "build_model",
     "dataset",
@@ -41,6 +43,7 @@ __all__ = [
     "merge",
     "open",
     "train",
+    "vector_env",
     "verify",
     "zarr_store",
 ]
@@ -49,8 +52,10 @@ _MODULES = {
     "Batch": "batch",
     "Battle": "generators.sc2.battle",
     "Recorder": "generators.sc2.recorder",
+    "StarCraft2Env": "envs",
     "Store": "store",
     "load_plugin": "registry",
+    "vector_env": "envs",
     "verify": "store",
 }
 

@@ -12,17 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from s2rm_data.envs.parallel import SmacParallelEnv, aec_env, parallel_env
-    from s2rm_data.envs.policy_files import save_policy
+    from s2rm_data.envs.policy_files import load_policy, save_policy
     from s2rm_data.envs.smac import StarCraft2Env
     from s2rm_data.envs.vector import VectorEnv, vector_env
 
-__all__ = ["SmacParallelEnv", "StarCraft2Env", "VectorEnv", "aec_env", "parallel_env", "save_policy", "vector_env"]
+__all__ = [
+    "SmacParallelEnv",
+    "StarCraft2Env",
+    "VectorEnv",
+    "aec_env",
+    "load_policy",
+    "parallel_env",
+    "save_policy",
+    "vector_env",
+]
 
 _MODULES = {
     "SmacParallelEnv": "parallel",
     "StarCraft2Env": "smac",
     "VectorEnv": "vector",
     "aec_env": "parallel",
+    "load_policy": "policy_files",
     "parallel_env": "parallel",
     "save_policy": "policy_files",
     "vector_env": "vector",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.options import EnvOptions
@@ -29,3 +32,15 @@ def save_policy(path: str | Path, layers: Sequence[tuple[Any, Any]], map_name: s
     except UsageError:
         path.unlink()
         raise
+
+
+def load_policy(path: str | Path) -> Callable[[NDArray[np.float32], NDArray[np.bool_]], NDArray[np.int64]]:
+    """The agents of a policy file: a function of observation (n, N, O) and available (n, N, A) to actions (n, N)."""
+    network = load_network(Path(path))
+
+    def act(observation: NDArray[np.float32], available: NDArray[np.bool_]) -> NDArray[np.int64]:
+        network.require("this environment", observation.shape[2], observation.shape[1], available.shape[2])
+        everywhere = np.ones(len(observation), dtype=np.bool_)
+        return network.choose(everywhere, observation, available).astype(np.int64)
+
+    return act

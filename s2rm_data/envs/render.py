@@ -24,59 +24,54 @@ _MARGIN = 1  # cells around the walkable part of the map
 
 
 class Painter:
-    """Draws battles of one scenario, `size` pixels square, north at the top."""
+    """Draws battles of one scenario: the walkable part of the map, its longer side `size` pixels, north at the top."""
 
     def __init__(self, battles: BattleBatch, size: int = 512) -> None:
-        self._battles, self.size = battles, size
-        xs, ys = np.nonzero(battles.terrain.pathing)
-        extent = max(np.ptp(xs), np.ptp(ys)) + 1 + 2 * _MARGIN
-        self._west = float((xs.min() + xs.max() + 1 - extent) / 2)
-        self._south = float((ys.min() + ys.max() + 1 - extent) / 2)
-        self._scale = size / extent
-        self._background = self._paint_ground(int(extent))
+        self._battles = battles
+        walkable = np.argwhere(battles.terrain.pathing)  # (cells, 2) x and y
+        self._low, high = walkable.min(axis=0) - _MARGIN, walkable.max(axis=0) + 1 + _MARGIN
+        self._cells = high - self._low  # (2,) how many there are from west to east, from south to north
+        self._scale = size / float(self._cells.max())
+        self._background = self._paint_ground()
         self._font = ImageFont.load_default(max(8.0, 0.5 * self._scale))
 
-    def _paint_ground(self, extent: int) -> Image.Image:
-        cells = np.arange(extent)
-        x = np.clip((self._west + cells + 0.5).astype(np.int64), 0, SIZE - 1)
-        y = np.clip((self._south + cells + 0.5).astype(np.int64), 0, SIZE - 1)[::-1]
-        walkable = self._battles.terrain.pathing[x[None, :], y[:, None]]  # (extent, extent), rows from the north
-        height = self._battles.terrain.height[x[None, :], y[:, None]]
+    def _paint_ground(self) -> Image.Image:
+        x, y = (np.clip(low + np.arange(count), 0, SIZE - 1) for low, count in zip(self._low, self._cells, strict=True))
+        terrain = self._battles.terrain
+        walkable, height = terrain.pathing[x][:, y].T[::-1], terrain.height[x][:, y].T[::-1]  # rows from the north
         shade = 0.85 + 0.15 * (height - height.min()) / max(float(np.ptp(height)), 1e-9)
         colour = np.where(walkable[..., None], _GROUND, _WALL) * shade[..., None]
-        return Image.fromarray(colour.astype(np.uint8)).resize((self.size, self.size), Image.Resampling.NEAREST)
+        width, high = (round(float(count) * self._scale) for count in self._cells)
+        return Image.fromarray(colour.astype(np.uint8)).resize((width, high), Image.Resampling.NEAREST)
 
     def frame(self, row: int = 0) -> NDArray[np.uint8]:
-        """(size, size, 3) one battle as it stands."""
+        """(H, W, 3) one battle as it stands."""
         image = self._background.copy()
         pen = ImageDraw.Draw(image)
-        seen = self._battles.snapshot
-        alive = np.flatnonzero(seen.health[row] > 0)
+        alive = np.flatnonzero(self._battles.snapshot.health[row] > 0)
+        places = self._places(row)
+        orders = self._battles.engine.orders()
         for unit in alive:
-            self._draw_aim(pen, row, int(unit))
+            target = int(orders.target[row, unit])
+            aims = target in alive and int(orders.kind[row, unit]) != Order.MOVE
+            if aims:  # whom it attacks or heals
+                pen.line([places[unit], places[target]], fill=self._colour(int(unit)), width=1)
         for unit in alive:
-            self._draw_unit(pen, row, int(unit))
+            self._draw_unit(pen, row, int(unit), places[unit])
         return np.asarray(image)
 
-    def _at(self, row: int, unit: int) -> tuple[float, float]:
-        x, y = self._battles.snapshot.position[row, unit]
-        return (float(x) - self._west) * self._scale, self.size - (float(y) - self._south) * self._scale
+    def _places(self, row: int) -> list[tuple[float, float]]:
+        """Pixels of all units."""
+        offset = (self._battles.snapshot.position[row].astype(np.float64) - self._low) * self._scale
+        return [(float(x), self._background.height - float(y)) for x, y in offset]
 
-    def _draw_aim(self, pen: ImageDraw.ImageDraw, row: int, unit: int) -> None:
-        """A line to whom a unit attacks or heals."""
-        orders = self._battles.engine.orders()
-        target = int(orders.target[row, unit])
-        walks = int(orders.kind[row, unit]) == Order.MOVE
-        if target >= 0 and not walks and self._battles.snapshot.health[row, target] > 0:
-            colour = _AGENT if unit < self._battles.agents else _ENEMY
-            pen.line([self._at(row, unit), self._at(row, target)], fill=colour, width=1)
+    def _colour(self, unit: int) -> tuple[int, int, int]:
+        return _AGENT if unit < self._battles.agents else _ENEMY
 
-    def _draw_unit(self, pen: ImageDraw.ImageDraw, row: int, unit: int) -> None:
-        battles, seen = self._battles, self._battles.snapshot
-        kind = UNIT_TYPES[int(battles.engine.unit_type[unit])]
-        (x, y), r = self._at(row, unit), kind.radius * self._scale
-        fill = _AGENT if unit < battles.agents else _ENEMY
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=fill, outline=(30, 30, 30))
+    def _draw_unit(self, pen: ImageDraw.ImageDraw, row: int, unit: int, place: tuple[float, float]) -> None:
+        seen, kind = self._battles.snapshot, UNIT_TYPES[int(self._battles.engine.unit_type[unit])]
+        (x, y), r = place, kind.radius * self._scale
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=self._colour(unit), outline=(30, 30, 30))
         pen.text((x, y), kind.letters, fill=(255, 255, 255), font=self._font, anchor="mm")
         shares = [(float(seen.health[row, unit]) / kind.health, _HEALTH)]
         if kind.shield:

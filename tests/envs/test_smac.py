@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from smac_episodes import FILE, SEED, cases, play, smac_env
 
 from s2rm_data.envs import StarCraft2Env
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.recorder import Recorder
+from s2rm_data.store import Store
 
 CASES = {case: rest for case, *rest in cases()}
 
@@ -196,12 +199,27 @@ def test_frames_show_the_battle(env: StarCraft2Env) -> None:
     env.step([2, 2, 2])
     second = env.render("rgb_array")
     assert first is not None and second is not None
-    assert first.shape == second.shape == (600, 600, 3) and first.dtype == np.uint8
+    assert first.shape == second.shape and first.shape[1:] == (600, 3) and first.dtype == np.uint8
     assert (first != second).any()
     with pytest.raises(UsageError, match="it was 'rgb_array' before"):
         env.render("human")
     with pytest.raises(UsageError, match="the choices are human, rgb_array"):
         StarCraft2Env.render(reset("3m"), "ansi")
+
+
+def test_the_recorder_stores_what_is_played_in_it(tmp_path: Path) -> None:
+    returns = []
+    with Recorder(StarCraft2Env("3m", seed=2), tmp_path / "data.zarr", episodes=2, policy="last") as env:
+        while not env.full:
+            env.reset()
+            returns.append(0.0)
+            done = False
+            while not done:
+                reward, done, _ = env.step([int(np.flatnonzero(mask)[-1]) for mask in env.get_avail_actions()])
+                returns[-1] += reward
+    group = Store(tmp_path / "data.zarr")["sc2/3m/train"]
+    assert group["reward"][:].sum(axis=1) == pytest.approx(returns, rel=1e-5)
+    assert group["unit_alive"][:][:, 0].all()
 
 
 def reset(name: str) -> StarCraft2Env:

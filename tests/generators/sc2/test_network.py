@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import save
 from torch import nn
 
-from s2rm_data.envs import save_policy, vector_env
+from s2rm_data.envs import load_policy, save_policy, vector_env
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.policies._network import load_network
@@ -52,6 +52,16 @@ def test_it_chooses_what_the_network_scores_highest_among_what_is_available(poli
         best = np.where(available, scores, -np.inf).argmax(axis=-1)
         assert np.array_equal(chosen, np.where(available[..., Action.NO_OP], Action.NO_OP, best))
         observation, *_, info = envs.step(chosen)
+
+
+def test_it_plays_in_environments(policy: Path) -> None:
+    envs, agents = vector_env("3m", 4), load_policy(policy)
+    observation, info = envs.reset(seed=0)
+    for _ in range(20):
+        observation, *_, info = envs.step(agents(observation, info["available"]))
+    with pytest.raises(UsageError, match="trained on '3m', with 33 inputs and 9 actions; 'this environment' has 88"):
+        other, info = vector_env("8m", 1).reset()
+        agents(other, info["available"])
 
 
 def splits(policy: Path, **options: Any) -> list[Any]:
