@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -140,16 +141,41 @@ def lock_folder(folder: Path, *, shared: bool = False) -> int:
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         with disk_errors(folder):
-            try:
-                fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
                 raise ConflictError(
                     f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
-                ) from None
+                )
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _locked(descriptor: int, kind: int, tries: int = 5) -> bool:
+    """Whether the lock could be taken; `is_being_written` may hold it for an instant."""
+    for left in reversed(range(tries)):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:
+                time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def is_being_written(folder: Path) -> bool:
+    """Whether another process holds the lock of a folder alone."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not _locked(descriptor, fcntl.LOCK_SH, tries=1)
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

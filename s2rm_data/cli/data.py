@@ -18,6 +18,8 @@ COMMANDS = {
     "info": "inspect",
     "verify": "inspect",
     "repair": "inspect",
+    "remove": "regroup",
+    "rename": "regroup",
     "merge": "merge",
     "preview": "preview",
     "stats": "stats",

@@ -95,7 +95,8 @@ def _as_json(store: Any) -> dict[str, Any]:
 def verify(store: StorePath, quiet: bool, as_json: bool) -> None:
     """Check every byte of STORE against its manifest.
 
-    Prints a content digest for each group; it does not depend on how the content is split into files.
+    Prints a content digest for each group; it does not depend on how the content is split into files. Beside a command
+    that is writing to the store, what it has not committed yet is told but is no problem.
 
     \b
     Example:
@@ -106,13 +107,20 @@ def verify(store: StorePath, quiet: bool, as_json: bool) -> None:
     with progress_for("verifying", "bytes", quiet=quiet) as progress:
         report = verify_store(store, progress)
     if as_json:
-        click.echo(json.dumps({"store": str(store), "problems": report.problems, "digests": report.digests}, indent=2))
+        click.echo(
+            json.dumps(
+                {"store": str(store), "problems": report.problems, "notes": report.notes, "digests": report.digests},
+                indent=2,
+            )
+        )
     if report.problems:
         for problem in report.problems[:-1] if not as_json else []:
             click.echo(f"s2rm-data: {problem}", err=True)
         count = len(report.problems)
         raise DamagedStoreError(f"{report.problems[-1]}\n{store}: {count} problem{'s' * (count != 1)} found")
     if not quiet and not as_json:
+        for note in report.notes:
+            click.echo(f"s2rm-data: {note}", err=True)
         for group, digest in report.digests.items():
             click.echo(f"{digest}  {group}")
         click.echo(f"{store}: {report.objects:,} objects, {human(report.nbytes)}, all as committed")

@@ -94,8 +94,11 @@ class Manifest:
         return sum(entry.nbytes for name, entry in self.objects.items() if name.startswith(group + "/"))
 
     def drop_group(self, group: str) -> None:
+        """Without its objects, and without the documents above it that no other group needs."""
         del self.groups[group]
-        for name in [name for name in self.objects if name.startswith(group + "/")]:
+        needed = {name for path, entry in self.groups.items() for name in entry.documents(path)}
+        above = {f"{path}/{META}" for path in parents(group)} - needed
+        for name in [name for name in self.objects if name.startswith(group + "/") or name in above]:
             del self.objects[name]
 
     def to_bytes(self) -> bytes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from s2rm_data.addresses import Url
+from s2rm_data.addresses import Url, store_path
 from s2rm_data.errors import DamagedStoreError
-from s2rm_data.files import PARTIAL
+from s2rm_data.files import PARTIAL, is_being_written
 from s2rm_data.progress import Progress
 from s2rm_data.store.layout import META, PARTS
 from s2rm_data.store.manifest import check_object
@@ -18,9 +19,13 @@ from s2rm_data.store.reader import Group, Store
 
 @dataclass
 class Report:
-    """`problems` name the object first. `digests`: group -> content digest, of the groups without a problem."""
+    """`problems` name the object first. `digests`: group -> content digest, of the groups without a problem.
+
+    `notes` say what is not finished because somebody is writing it at this moment.
+    """
 
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     objects: int = 0
     nbytes: int = 0
@@ -28,9 +33,10 @@ class Report:
 
 def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None) -> Report:
     """All problems of a store, not only the first; an empty list means that every byte is as it was committed, and
-    that every document and chunk says what it can.
+    that every document and chunk says what it can. What a writer that is at work has not committed yet is no problem.
     """
     report = Report()
+    written = _is_being_written(path)
     try:
         store = Store(path)
     except DamagedStoreError as error:
@@ -38,16 +44,38 @@ def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None)
         return report
     root = store.path
     _check_objects(store, report, progress or Progress())
-    try:
-        report.problems += _unexpected(store)
-    except DamagedStoreError as error:
-        report.problems.append(str(error))
-    for group, (there, total) in store.unfinished.items():
-        report.problems.append(f"{root / group}: is unfinished, {there} of {total} shards are there")
     for group in sorted(store.manifest.groups):
         if not any(problem.startswith(f"{root / group}/") for problem in report.problems):
             _check_content(store, group, report)
+    try:
+        unexpected = _unexpected(store)
+    except DamagedStoreError as error:
+        unexpected = [str(error)]
+    if written or _is_being_written(path):
+        _forgive(store, report)
+    else:
+        report.problems += unexpected
+        for group, (there, total) in store.unfinished.items():
+            report.problems.append(f"{root / group}: is unfinished, {there} of {total} shards are there")
     return report
+
+
+def _is_being_written(path: str | os.PathLike[str] | Url) -> bool:
+    where = store_path(path)
+    return isinstance(where, Path) and is_being_written(where)
+
+
+def _forgive(store: Store, report: Report) -> None:
+    """Beside a writer: groups that it has replaced or removed since are not looked at, others may be unfinished."""
+    now = Store(store.place).manifest
+    for group in store.manifest.groups:
+        names = [name for name in store.manifest.objects if name.startswith(f"{group}/")]
+        if any(now.objects.get(name) != store.manifest.objects[name] for name in names):
+            report.notes.append(f"{store.path / group}: has been replaced meanwhile; verify it when that is done")
+            report.problems = [p for p in report.problems if not p.startswith(f"{store.path / group}/")]
+            report.digests.pop(group, None)
+    for group, (there, total) in store.unfinished.items():
+        report.notes.append(f"{store.path / group}: is being made, {there} of {total} shards were there")
 
 
 def _check_objects(store: Store, report: Report, progress: Progress) -> None:
