@@ -94,18 +94,18 @@ def one_of(*names: str) -> Parser:
     return parse
 
 
-def whole_numbers(given: Any) -> tuple[int, ...]:
-    """`3`, `1-6` or `1,3-5` (or such numbers in a list) as a sorted tuple of distinct whole numbers from 1."""
+def whole_numbers(given: Any, least: int = 1) -> tuple[int, ...]:
+    """`3`, `1-6` or `1,3-5` (or such numbers in a list) as a sorted tuple of distinct whole numbers from `least`."""
     if isinstance(given, Iterable) and not isinstance(given, str):
-        return tuple(sorted({number for part in given for number in whole_numbers(str(part))}))
+        return tuple(sorted({number for part in given for number in whole_numbers(str(part), least)}))
     numbers: set[int] = set()
     for part in str(given).split(","):
         match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part)
         if not match:
             raise UsageError("it is not a set of numbers; write 3, 1-6 or 1,3-5")
         low, high = int(match[1]), int(match[2] or match[1])
-        if low < 1:
-            raise UsageError("it contains 0; the smallest number is 1")
+        if low < least:
+            raise UsageError(f"it contains {low}; the smallest number is {least}")
         if high < low:
             raise UsageError(f"{part.strip()!r} runs backwards; write {high}-{low}")
         if high - low >= 1000:

@@ -24,7 +24,7 @@ LAYERS = [
     {
         "addresses", "errors", "registry", "config", "cores", "files", "interrupt", "sealing", "seeding", "philox",
         "compiled",
-        "schema", "progress", "options", "world", "learning", "batch", "metrics", "painting", "",
+        "schema", "progress", "options", "world", "learning", "batch", "metrics", "painting", "scene", "",
     },
 ]  # fmt: skip
 BASE = len(LAYERS) - 1
@@ -32,7 +32,7 @@ BASE = len(LAYERS) - 1
 WORLD_PARTS = {
     "training": {
         "evaluation", "rollouts", "tables", "figures", "examples", "robustness", "one_step", "paper", "inspection",
-        "stats", "recorder", "api",
+        "stats", "recorder", "api", "foresight",
     },
     "loading": {"loading", "learning", "crops", "images", "scores"},
 }  # fmt: skip

@@ -65,6 +65,12 @@ def test_it_is_previewed_counted_and_exported(folder: Path) -> None:
     assert len(list((folder / "gifs/dots-val").iterdir())) == 6
 
 
+def test_it_is_shown_with_its_model(folder: Path) -> None:
+    page = folder / "page.html"
+    run(data, ["view", str(folder / "dots.zarr"), "--run", str(folder / "run"), "--export", str(page), *PLUGIN])
+    assert "dots/train" in page.read_text()
+
+
 def test_a_model_is_trained_and_scored_beside_references(folder: Path) -> None:
     summary = json.loads((folder / "run/summary.json").read_text())
     assert summary["task"] == "dots" and set(summary["held_out"]) == {"val", "test"}

@@ -21,6 +21,7 @@ COMMANDS = {
     "remove": "regroup",
     "rename": "regroup",
     "merge": "merge",
+    "view": "view",
     "preview": "preview",
     "stats": "stats",
     "export": "export",
@@ -77,7 +78,7 @@ def data() -> None:
       s2rm-data bballs --balls 1-6          # bouncing balls, to data.zarr
       s2rm-data sc2 --scenario 3s5z         # StarCraft II battles, added to data.zarr
       s2rm-data info data.zarr              # what is in there
-      s2rm-data preview data.zarr           # look at it
+      s2rm-data view data.zarr              # look at it in the browser
 
     \b
     Shell completion (bash; zsh and fish likewise):

@@ -121,6 +121,14 @@ def pieces(group: Group, *, limit: int | None, device: torch.device, batch_size:
             yield Piece(source=source, requests=requests, first=start + first, batch=_trimmed(batch))
 
 
+def piece_of(group: Group, number: int, *, device: torch.device) -> Piece:
+    """One sequence of a group, looked at as `pieces` looks at it."""
+    part = GroupPart(group, number, number + 1)
+    source = world_of(group).learning().open([cast(Group, part)], next_views=True, device=device)
+    request = source.sample_fixed(generator(SEED, "evaluation/views", number), np.array([0]))
+    return Piece(source=source, requests=[request], first=number, batch=_trimmed(source.batch(request)))
+
+
 def count(group: Group, limit: int | None) -> int:
     """How many sequences of a group are looked at."""
     return len(group) if limit is None else min(limit, len(group))

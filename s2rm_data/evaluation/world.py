@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
 import torch
 
 from s2rm_data.errors import UsageError
@@ -22,6 +23,7 @@ from s2rm_data.evaluation.tables import Comparison, Table, compare
 from s2rm_data.loading import groups_of
 from s2rm_data.models import WorldModel
 from s2rm_data.progress import Progress
+from s2rm_data.scene import Addition, Palette, Picture, Pictures
 from s2rm_data.store import Group, Store
 from s2rm_data.world import World
 
@@ -69,7 +71,7 @@ class WorldEvaluation:
     `dropped_views`: fractions of the views that are left out, one after the other. `image_words`, `arena_words`: what
     messages call an image and an arena. `position_unit`: of positions in figures; `y_down`: rows of the arena are drawn
     downwards. `paper_note`: what the paper says of this world. `reproduction`: its part of `s2rm-reproduce`, None for
-    no part.
+    no part. `shows_roll_outs`: `foresee` can be asked with a start.
     """
 
     dropped_views: ClassVar[tuple[float, ...]] = tuple(round(0.1 * n, 1) for n in range(10))
@@ -79,6 +81,7 @@ class WorldEvaluation:
     y_down: ClassVar[bool] = False
     paper_note: ClassVar[str] = ""
     reproduction: ClassVar[Reproduction | None] = None
+    shows_roll_outs: ClassVar[bool] = False
 
     def __init__(self, world: World) -> None:
         self.world, self.learning = world, world.learning()
@@ -201,9 +204,33 @@ class WorldEvaluation:
         page.add_figure(section, f"{self.world.name}_one_step", figure)
         return [section]
 
+    def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> Any:
+        """What the viewer shows of one sequence that a run predicts, without a share of its views: one step ahead, or,
+        with a `start`, rolled out from that frame on. Of any world: the images that training shows.
+        """
+        request = piece.dropped_request(dropped)
+        return self.learning.pictures(run.model, piece.source, request, piece.batch.view_mask.shape[1])
+
+    def shown(self, group: Group, piece: Piece, result: Any, *, index: int, start: int) -> Addition:
+        """A result of `foresee` beside its scene; `index` is the thing that the user has selected."""
+        rows, columns = result
+        if not columns:
+            return Addition(note="This world has no pictures of its predictions.")
+        first = piece.batch.view_mask.shape[1] - len(columns)
+        pictures = [_grey_picture(title, images, first) for title, images in rows.items()]
+        return Addition(panels=(Pictures(title="one step ahead", pictures=pictures),))
+
     def arena_note(self, store: Store) -> tuple[str, Callable[[Any], None] | None]:
         """Something to mark on every map of the arena: a sentence about it, and what draws it on matplotlib's axes."""
         return "", None
+
+
+def _grey_picture(title: str, images: Sequence[Any], first: int) -> Picture:
+    values = np.clip(np.stack([np.asarray(image, np.float32) for image in images]), 0, 1)
+    palette = Palette(colours=("#141414", "#ffffff"))
+    return Picture(
+        title=title, values=np.rint(255 * values).astype(np.uint8), divisor=255, palette=palette, first=first
+    )
 
 
 def evaluation_of(world: World) -> WorldEvaluation:

@@ -1,6 +1,6 @@
 """What inspection asks of a world, answered for any arrays: pictures of a sequence, statistics, and a figure of them.
 
-A world overrides what it knows better; the commands `preview`, `stats` and `export` know none.
+A world overrides what it knows better; the commands `view`, `preview`, `stats` and `export` know none.
 """
 
 # N sequences, T steps, H x W an image
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.inspection.arrays import MOST_LINES, array_scene, as_images, image_array
 from s2rm_data.inspection.stats import GroupStats, array_stats, save_json
 from s2rm_data.options import Option
 from s2rm_data.painting import captioned, contact_sheet, figure_image, grey_image, new_figure, panels, save_figure
 from s2rm_data.progress import Progress
+from s2rm_data.scene import Addition, Scene
 from s2rm_data.world import world_of
 
 if TYPE_CHECKING:
@@ -25,13 +27,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from s2rm_data.store import Group
-    from s2rm_data.store.reader import StoredArray
 
 SHEET_COLUMNS = 8
-_SMALLEST_SIDE = 4  # of an image; smaller arrays are drawn as lines
-_MOST_CHANNELS = 4  # a last axis that is not longer holds channels, not columns
 _SIDE_PIXELS = 240  # of a drawn image, at least
-_LINES = 8  # drawn of one array, at most
 
 
 class Preview(NamedTuple):
@@ -58,7 +56,7 @@ class Inspection:
         if name is None:
             yield figure_image(_draw_lines({key: array[number] for key, array in group.arrays.items()}))
             return
-        values = _as_images(group[name][number], group[name].shape[2:])
+        values = as_images(group[name][number], group[name].shape[2:])
         for step, levels in enumerate(_grey_levels(values)):
             enlarged = grey_image(levels, max(1, _SIDE_PIXELS // max(levels.shape[:2])))
             yield captioned(enlarged.convert("RGB"), f"{group.path} #{number}, {name}, step {step}")
@@ -74,6 +72,14 @@ class Inspection:
         images = [[row[step] for step in steps] for row in drawn]
         sheet = contact_sheet(images, [f"#{n}" for n in numbers], [f"step {step}" for step in steps])
         return Preview(file_name(group, number), self.pictures(group, number), sheet)
+
+    def scene(self, group: Group, number: int) -> Scene:
+        """A sequence as the viewer draws it."""
+        return array_scene(group, number, self.milliseconds)
+
+    def details(self, group: Group, number: int, index: int) -> Addition:
+        """What is shown of a thing that the user has selected, by its number among the scene's discs."""
+        return Addition()
 
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
         """`progress` is advanced by sequences."""
@@ -120,31 +126,6 @@ def file_name(group: Group, number: int) -> str:
     return f"{group.path.replace('/', '-')}-{number}"
 
 
-def image_array(group: Group) -> str | None:
-    """The array with the most values per sequence among those of (N, T, ..., H, W), or with channels after W."""
-
-    def is_image(array: StoredArray) -> bool:
-        return len(array.shape) >= 4 and array.dtype.kind in "biuf" and min(_sides(array.shape[2:])) >= _SMALLEST_SIDE
-
-    found = {name: int(np.prod(array.shape[1:])) for name, array in group.arrays.items() if is_image(array)}
-    return max(found, key=lambda name: found[name]) if found else None
-
-
-def _sides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(H, W) of what an array holds at one step."""
-    has_channels = len(shape) > 2 and shape[-1] <= _MOST_CHANNELS
-    return shape[-3:-1] if has_channels else shape[-2:]
-
-
-def _as_images(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """(T, *shape) -> (T, H, W'): the first channel of up to `_LINES` images beside one another."""
-    values = np.asarray(values, np.float64)
-    if _sides(shape) != shape[-2:]:
-        values = values[..., 0]
-    tiles = values.reshape(len(values), -1, *_sides(shape))[:, :_LINES]
-    return np.concatenate(np.moveaxis(tiles, 1, 0), axis=-1)
-
-
 def _grey_levels(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     """The sequence's smallest value is black, its largest white."""
     finite = values[np.isfinite(values)]
@@ -157,7 +138,7 @@ def _draw_lines(sequence: dict[str, NDArray[Any]]) -> Figure:
     numeric = {name: np.asarray(values) for name, values in sequence.items() if np.asarray(values).dtype.kind in "biuf"}
     figure = new_figure(6.0, 1.6 * max(1, len(numeric)) + 0.4)
     for panel, (name, values) in zip(panels(figure, len(numeric), 1) if numeric else [], numeric.items(), strict=True):
-        lines = values.reshape(len(values) if values.ndim else 1, -1)[:, :_LINES]
+        lines = values.reshape(len(values) if values.ndim else 1, -1)[:, :MOST_LINES]
         panel.plot(lines.astype(np.float64), marker="o" if len(lines) == 1 else None)
         panel.set_ylabel(name, fontsize=8)
         panel.tick_params(labelsize=7)

@@ -15,7 +15,8 @@ from s2rm_data.evaluation.curves import draw_tables
 from s2rm_data.evaluation.entrants import Entry
 from s2rm_data.evaluation.report import Page, Section
 from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSize
-from s2rm_data.evaluation.streaming import count
+from s2rm_data.evaluation.runs import Run
+from s2rm_data.evaluation.streaming import Piece, count
 from s2rm_data.evaluation.tables import Table
 from s2rm_data.evaluation.world import Context, Plan, WorldEvaluation, total
 from s2rm_data.generators.bballs.figures import (
@@ -25,6 +26,7 @@ from s2rm_data.generators.bballs.figures import (
     number_of,
     rollout_animation,
 )
+from s2rm_data.generators.bballs.foresight import BallForesight, foresee, shown
 from s2rm_data.generators.bballs.rollouts import RollOuts, roll_outs, spans
 from s2rm_data.generators.bballs.tables import (
     SCORES,
@@ -34,7 +36,8 @@ from s2rm_data.generators.bballs.tables import (
     rollout_tables,
 )
 from s2rm_data.loading import groups_of
-from s2rm_data.store import Store
+from s2rm_data.scene import Addition
+from s2rm_data.store import Group, Store
 
 GIF_MILLISECONDS = 160
 _HORIZONS = {  # score of a roll-out: label of its axis, caption
@@ -60,6 +63,7 @@ class BallEvaluation(WorldEvaluation):
     # Assumption: the paper's heat maps name no fractions.
     dropped_views = tuple(round(0.1 * n, 1) for n in range(10))
     position_unit = "px"
+    shows_roll_outs = True
     y_down = True
     paper_note = (
         "The paper shows its bouncing-ball scores as figures only (bb_ood, heatmaps_bacc, heatmaps_f1); it gives no "
@@ -69,6 +73,12 @@ class BallEvaluation(WorldEvaluation):
         models={"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1},
         sizes={"laptop": _size(4000, 200, 200, 3000), "smoke": _size(24, 8, 4, 6)},
     )
+
+    def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> BallForesight:
+        return foresee(run, piece, start=start, dropped=dropped)
+
+    def shown(self, group: Group, piece: Piece, result: BallForesight, *, index: int, start: int) -> Addition:
+        return shown(piece, result, start=start)
 
     def settings(self, context: Context) -> dict[str, Any]:
         return {"dropped_views": list(context.config.dropped_views or self.dropped_views)}

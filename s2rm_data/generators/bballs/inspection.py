@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from s2rm_data.generators.bballs import draw
+from s2rm_data.generators.bballs.scene import TURN_PX_PER_FRAME, ball_scene
 from s2rm_data.inspection.stats import GroupStats, Moments, blocks
 from s2rm_data.inspection.world import Inspection, Preview, file_name
 from s2rm_data.options import Option, whole
 from s2rm_data.painting import grey_image, new_figure
 from s2rm_data.progress import Progress
+from s2rm_data.scene import Scene
 from s2rm_data.seeding import generator
 from s2rm_data.store import Group
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SPEED_BINS = 40
-TURN_PX_PER_FRAME = 1e-3  # a smaller change of velocity is the rounding of float32
 _ENLARGEMENT = 4  # of a pixel
 _BALL, _GROUND = 255, 40  # grey levels
 
@@ -53,6 +54,9 @@ class BallInspection(Inspection):
         others = [draw.sample_positions(rng, length, size) for _ in numbers]
         sheet = draw.contact_sheet([frames[i] for i in numbers], others, [f"#{i}" for i in numbers])
         return Preview(file_name(group, number), images, sheet)
+
+    def scene(self, group: Group, number: int) -> Scene:
+        return ball_scene(group, number, self.milliseconds)
 
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
         config = group.settings["config"]

@@ -23,19 +23,19 @@ Episode = Mapping[str, NDArray[Any]]
 
 _PANEL_GRID = {"wspace": 0.04, "hspace": 0.14, "top": 0.92, "bottom": 0.02, "left": 0.02, "right": 0.98}
 
-_FRIEND, _ENEMY = "#2b6cb0", "#c53030"
-_HEALTH, _SHIELD, _CHOSEN = "#2f855a", "#63b3ed", "#d69e2e"
-_STEP: dict[int, tuple[int, int]] = {
+FRIEND, ENEMY = "#2b6cb0", "#c53030"
+HEALTH, SHIELD, CHOSEN = "#2f855a", "#63b3ed", "#d69e2e"
+MOVES: dict[int, tuple[int, int]] = {
     Action.NORTH: (0, 2),
     Action.SOUTH: (0, -2),
     Action.EAST: (2, 0),
     Action.WEST: (-2, 0),
 }  # SMAC moves by 2
-_TYPE_COLOURS = (
+TYPE_COLOURS = (
     "#ffffff", "#4e79a7", "#59a14f", "#9c755f", "#f28e2b", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7",
     "#79706e",
 )  # fmt: skip
-_ACTION_COLOURS = (
+ACTION_COLOURS = (
     "#ffffff", "#e2b6b6", "#8d99ae", "#1b9e77", "#7570b3", "#e6ab02", "#66a61e", "#d7301f", "#e7298a",
 )  # fmt: skip
 
@@ -112,13 +112,10 @@ class _Picture:
             self._draw_order(step, int(unit))
 
     def _window(self) -> dict[str, tuple[float, float]]:
-        """The part of the map where the battle takes place, square."""
-        episode = self._episode
-        alive = episode["unit_health"][: int(episode["length"])] > 0
-        places = episode["unit_position"][: int(episode["length"])][alive]
-        centre = (places.min(axis=0) + places.max(axis=0)) / 2
-        half = max(float((places.max(axis=0) - places.min(axis=0)).max()) / 2 + 2, self._radius + 1)
-        return {"xlim": (centre[0] - half, centre[0] + half), "ylim": (centre[1] - half, centre[1] + half)}
+        length = int(self._episode["length"])
+        health, position = self._episode["unit_health"][:length], self._episode["unit_position"][:length]
+        left, low, right, high = battle_window(health, position, self._radius)
+        return {"xlim": (left, right), "ylim": (low, high)}
 
     def _draw_view(self, step: int) -> None:
         """Sight and weapon range of the chosen agent, and the polar grid it is seen through."""
@@ -126,14 +123,14 @@ class _Picture:
 
         x, y = self._episode["unit_position"][step, self._agent]
         kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])]
-        self._field.add_artist(Circle((x, y), self._radius, fill=True, fc="#fff3c4", ec=_CHOSEN, lw=1.8, alpha=0.45))
+        self._field.add_artist(Circle((x, y), self._radius, fill=True, fc="#fff3c4", ec=CHOSEN, lw=1.8, alpha=0.45))
         reach = max(kind.range, kind.heal_range) + kind.radius
-        self._field.add_artist(Circle((x, y), reach, fill=False, ec=_CHOSEN, lw=1.2, ls=":"))
+        self._field.add_artist(Circle((x, y), reach, fill=False, ec=CHOSEN, lw=1.2, ls=":"))
         corners = self._panels.corners + np.array((x, y))
         for ring in corners[1:-1:3]:
-            self._field.plot(ring[:, 0], ring[:, 1], color=_CHOSEN, lw=0.3, alpha=0.5)
+            self._field.plot(ring[:, 0], ring[:, 1], color=CHOSEN, lw=0.3, alpha=0.5)
         for ray in range(0, corners.shape[1] - 1, 2):
-            self._field.plot(corners[1:, ray, 0], corners[1:, ray, 1], color=_CHOSEN, lw=0.3, alpha=0.5)
+            self._field.plot(corners[1:, ray, 0], corners[1:, ray, 1], color=CHOSEN, lw=0.3, alpha=0.5)
 
     def _draw_unit(self, step: int, unit: int) -> None:
         from matplotlib.patches import Circle, Rectangle
@@ -142,12 +139,12 @@ class _Picture:
         kind = UNIT_TYPES[int(episode["unit_type"][unit])]
         x, y = episode["unit_position"][step, unit]
         friend = unit < episode["action"].shape[1]
-        edge, width = (_CHOSEN, 3.0) if unit == self._agent else ("black", 0.6)
+        edge, width = (CHOSEN, 3.0) if unit == self._agent else ("black", 0.6)
         axes.add_artist(
-            Circle((x, y), kind.radius, fc=_FRIEND if friend else _ENEMY, ec=edge, lw=width, zorder=4, alpha=0.9)
+            Circle((x, y), kind.radius, fc=FRIEND if friend else ENEMY, ec=edge, lw=width, zorder=4, alpha=0.9)
         )
         axes.text(x, y, kind.letters, color="white", ha="center", va="center", fontsize=8, weight="bold", zorder=8)
-        bars = [("unit_health", kind.health, _HEALTH), ("unit_shield", kind.shield, _SHIELD)]
+        bars = [("unit_health", kind.health, HEALTH), ("unit_shield", kind.shield, SHIELD)]
         for row, (name, full, colour) in enumerate(bar for bar in bars if bar[1] > 0):
             low = y + kind.radius + 0.06 + 0.14 * row
             share = float(episode[name][step, unit]) / full
@@ -161,13 +158,13 @@ class _Picture:
         friend = unit < episode["action"].shape[1]
         target = int(episode["unit_target"][step, unit])
         action = int(episode["action"][step, unit]) if friend else Action.ATTACK
-        if action in _STEP:
-            end, style = start + np.array(_STEP[action]), {"lw": 2.2, "alpha": 0.9}
+        if action in MOVES:
+            end, style = start + np.array(MOVES[action]), {"lw": 2.2, "alpha": 0.9}
         elif target >= 0 and action >= Action.ATTACK:
             end, style = episode["unit_position"][step, target], {"lw": 1.0, "alpha": 0.65}
         else:
             return
-        colour = _FRIEND if friend else _ENEMY
+        colour = FRIEND if friend else ENEMY
         arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 5, "shrinkB": 2, **style}
         self._field.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=arrow, zorder=3, annotation_clip=True)
 
@@ -207,9 +204,9 @@ class _Panels:
         heights = self._episode["height"]
         stats = [(name, {"cmap": "YlOrRd", "vmin": -0.3, "vmax": 1}) for name in HECS_CHANNELS]
         return [
-            ("friendly marker", colours(("#ffffff", _FRIEND))),
-            ("unit type", colours(_TYPE_COLOURS)),
-            ("action", colours(_ACTION_COLOURS)),
+            ("friendly marker", colours(("#ffffff", FRIEND))),
+            ("unit type", colours(TYPE_COLOURS)),
+            ("action", colours(ACTION_COLOURS)),
             ("terrain height", {"cmap": "Greys_r", "vmin": 0, "vmax": max(1.0, 1.15 * int(heights.max()))}),
             *(
                 (f"{name} / {divisor:g}", options)
@@ -221,10 +218,10 @@ class _Panels:
         from matplotlib.patches import Patch
 
         kinds = sorted({int(kind) for kind in self._episode["unit_type"]})
-        types = [Patch(fc=_TYPE_COLOURS[kind], ec="grey", label=UNIT_TYPES[kind].name) for kind in kinds]
+        types = [Patch(fc=TYPE_COLOURS[kind], ec="grey", label=UNIT_TYPES[kind].name) for kind in kinds]
         seen = [int(value) for value in np.unique(self._episode["categories"][..., 2])]
         actions = [
-            Patch(fc=_ACTION_COLOURS[value], ec="grey", label=name)
+            Patch(fc=ACTION_COLOURS[value], ec="grey", label=name)
             for value, name in enumerate(ACTION_CATEGORIES)
             if value in seen
         ]
@@ -255,7 +252,7 @@ class _Panels:
         living = (episode["unit_health"][step] > 0) & alive
         sizes = np.array([2 * UNIT_TYPES[int(kind)].radius for kind in episode["unit_type"][living]])
         friend = np.arange(len(living))[living] < episode["action"].shape[1]
-        colours = np.where(friend, _FRIEND, _ENEMY)
+        colours = np.where(friend, FRIEND, ENEMY)
         style: dict[str, Any] = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.7}
         for axes, outlines in zip(self._axes, self._outlines, strict=True):
             while outlines:
@@ -263,6 +260,15 @@ class _Panels:
             places: dict[str, Any] = {"units": "xy", "offsets": offsets[living], "offset_transform": axes.transData}
             circles = EllipseCollection(sizes, sizes, np.zeros_like(sizes), **places, **style)
             outlines.append(axes.add_collection(circles, autolim=False))
+
+
+def battle_window(health: NDArray[Any], position: NDArray[Any], radius: float) -> tuple[float, float, float, float]:
+    """(left, low, right, high) of the part of the map where the battle takes place, square."""
+    places = position[health > 0]
+    centre = (places.min(axis=0) + places.max(axis=0)) / 2
+    half = max(float((places.max(axis=0) - places.min(axis=0)).max()) / 2 + 2, radius + 1)
+    left, low, right, high = (float(v) for v in (*(centre - half), *(centre + half)))
+    return left, low, right, high
 
 
 def wedge_corners(radial: int, angular: int, radius: float) -> NDArray[np.float64]:

@@ -10,15 +10,18 @@ from s2rm_data.evaluation.curves import draw_tables
 from s2rm_data.evaluation.entrants import Entry
 from s2rm_data.evaluation.report import Page, Section
 from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSize
+from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, count
 from s2rm_data.evaluation.tables import Table
 from s2rm_data.evaluation.world import Context, Plan, WorldEvaluation, total
 from s2rm_data.generators.sc2.examples import Choice, draw_polar_example, polar_example, why_not
+from s2rm_data.generators.sc2.foresight import BattleForesight, foresee, shown
 from s2rm_data.generators.sc2.one_step import image_counts, reference_images, reference_scores
 from s2rm_data.generators.sc2.paper import paper_tables
 from s2rm_data.generators.sc2.scores import PolarCounts
 from s2rm_data.generators.sc2.tables import BattleResults, robustness_tables, unseen_tables
 from s2rm_data.loading import groups_of
+from s2rm_data.scene import Addition
 from s2rm_data.store import Group
 
 
@@ -40,11 +43,18 @@ class BattleEvaluation(WorldEvaluation):
     dropped_views = tuple(round(1 - percent / 100, 2) for percent in range(20, 101, 10))  # tables sc2_fmf1 to sc2_loss
     image_words = "polar images of (radial, angular)"
     position_unit = "map units"
+    shows_roll_outs = True
     paper_note = f"StarCraft II: {paper_tables()['notes']}"
     reproduction = Reproduction(
         models={"s2gru": 1, "lstm": 1, "rmc": 1, "tto": 1},
         sizes={"laptop": _size(300, 30, 40, 1500), "smoke": _size(6, 3, 2, 6)},
     )
+
+    def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> BattleForesight:
+        return foresee(run, piece, start=start, dropped=dropped)
+
+    def shown(self, group: Group, piece: Piece, result: BattleForesight, *, index: int, start: int) -> Addition:
+        return shown(group, result, agent=index, start=start)
 
     def settings(self, context: Context) -> dict[str, Any]:
         return {"active_percent": list(self._fractions(context)), **context.options}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from s2rm_data.generators.sc2 import draw
+from s2rm_data.generators.sc2.scene import agent_images, battle_scene
 from s2rm_data.generators.sc2.source import terrain_height
 from s2rm_data.generators.sc2.stats import battle_stats, draw_battles
 from s2rm_data.inspection.stats import GroupStats
@@ -13,6 +14,7 @@ from s2rm_data.inspection.world import Inspection, Preview, file_name, spread
 from s2rm_data.options import Option, integer
 from s2rm_data.painting import stacked
 from s2rm_data.progress import Progress
+from s2rm_data.scene import Addition, Scene
 from s2rm_data.store import Group
 
 if TYPE_CHECKING:
@@ -63,6 +65,12 @@ class BattleInspection(Inspection):
         radius = group.attributes["radius"]
         for picture in draw.frames(group[number], agent=agent, radius=radius, terrain=terrain, title=title):
             yield Image.fromarray(picture)
+
+    def scene(self, group: Group, number: int) -> Scene:
+        return battle_scene(group, number, self.milliseconds)
+
+    def details(self, group: Group, number: int, index: int) -> Addition:
+        return agent_images(group, number, index)
 
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
         return battle_stats(group, progress)

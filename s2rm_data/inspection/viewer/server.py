@@ -1,0 +1,120 @@
+"""The viewer's server: loopback only, GET only, a fixed list of addresses, and no name but the loopback's.
+
+A page from elsewhere that a browser has open must not reach it: requests under another host name (DNS rebinding) or
+from another site are refused, nothing may be framed, and no answer is shared across origins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl, urlsplit
+
+from s2rm_data.errors import S2RMError, UsageError
+from s2rm_data.inspection.viewer.answers import Answers
+from s2rm_data.inspection.viewer.page import POLICY, page, script, style
+
+HOST = "127.0.0.1"
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+_MOST_QUERY = 4000  # characters
+_HEADERS = {
+    "Content-Security-Policy": POLICY.format(scripts="'self'", styles="'self'")
+    + "; connect-src 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_FILES: dict[str, tuple[str, Callable[[], str]]] = {
+    "/": ("text/html; charset=utf-8", page),
+    "/viewer.js": ("text/javascript; charset=utf-8", script),
+    "/viewer.css": ("text/css; charset=utf-8", style),
+}
+# What a store that breaks its own rules, though its seals are right, can raise when it is drawn.
+_UNDRAWABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, MemoryError)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "s2rm-data", ""
+    timeout = 60  # seconds that a connection may be silent
+    answers: ClassVar[Answers]
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        if self.command != "GET":
+            return self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is answered.")
+        host = self.headers.get("Host", "")
+        if host.rpartition(":")[0] not in NAMES and host not in NAMES:
+            return self._refuse(HTTPStatus.FORBIDDEN, "Only the loopback address is answered.")
+        if self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site") and self.path != "/":
+            return self._refuse(HTTPStatus.FORBIDDEN, "Other sites are not answered.")
+        return True
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        route = address.path.removeprefix("/")
+        if address.path in _FILES and not address.query:
+            kind, content = _FILES[address.path]
+            self._send(HTTPStatus.OK, kind, content().encode())
+        elif self.answers.knows(route) and len(address.query) <= _MOST_QUERY:
+            self._answer(route, address.query)
+        else:
+            self._say(HTTPStatus.NOT_FOUND, "There is no such page.")
+
+    def _answer(self, route: str, query: str) -> None:
+        try:
+            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=10)
+            if len(dict(pairs)) != len(pairs):
+                raise UsageError("a parameter is given twice")
+            kind, content = self.answers.answer(route, dict(pairs))
+        except S2RMError as error:
+            self._say(HTTPStatus.BAD_REQUEST, str(error))
+        except _UNDRAWABLE as error:
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"This cannot be drawn: {type(error).__name__}: {error}")
+        else:
+            self._send(HTTPStatus.OK, kind, content)
+
+    def _refuse(self, status: HTTPStatus, words: str) -> bool:
+        self.close_connection = True  # a body that was sent along is not read as the next request
+        self._say(status, words)
+        return False
+
+    def _say(self, status: HTTPStatus, words: str) -> None:
+        self._send(status, "text/plain; charset=utf-8", words.encode(errors="replace"))
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except OSError:  # the browser has gone away
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: what a browser asks for is no news."""
+
+
+class ViewerServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, answers: Answers, port: int = 0) -> None:
+        handler = type("StoreHandler", (Handler,), {"answers": answers})
+        super().__init__((HOST, port), handler)
+        threading.Thread(target=answers.warm_up, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.server_address[1]}/"

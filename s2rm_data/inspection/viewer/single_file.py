@@ -1,0 +1,81 @@
+"""The viewer's page with a few sequences inside it, as one file that needs no server and no network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from s2rm_data.files import write_whole
+from s2rm_data.inspection.viewer.answers import Answers
+from s2rm_data.inspection.viewer.page import page_with
+from s2rm_data.progress import Progress
+from s2rm_data.scene import Discs, Scene
+
+DROPPED = (0.0, 0.5)  # shares of the views for which predictions are inside
+START = 20  # steps that a roll-out is shown first, as in the paper's appendix 'Rollouts'
+
+Question = tuple[str, dict[str, str]]
+
+
+def write_page(
+    answers: Answers, target: Path, groups: Sequence[str], numbers: Sequence[int], progress: Progress | None = None
+) -> int:
+    """Write `target` with these sequences of every group, those that it has; returns the file's bytes.
+
+    `progress` is advanced by answers.
+    """
+    table = _table(answers, groups)
+    held: list[list[Any]] = [["catalogue", {}, _spelled(json.dumps(table).encode())]]
+    for path in groups:
+        about = answers.about(path)
+        there = [number for number in numbers if number < about["count"]] or [0]
+        held.append(["group", {"group": path}, _spelled(json.dumps({**about, "numbers": there}).encode())])
+        for route, given in itertools.chain.from_iterable(_questions(answers, table, path, n) for n in there):
+            held.append([route, given, _spelled(answers.answer(route, given)[1])])
+            (progress or Progress()).advance(1)
+    held += [["enclaves", {"run": r["name"]}, _answer(answers, r["name"])] for r in table["runs"] if r["enclaves"]]
+    text = page_with(json.dumps(held, separators=(",", ":")).replace("<", "\\u003c")).encode()
+    write_whole(target, [text])
+    return len(text)
+
+
+def _table(answers: Answers, groups: Sequence[str]) -> dict[str, Any]:
+    table = answers.table()
+    worlds = [{**w, "groups": [path for path in w["groups"] if path in groups]} for w in table["worlds"]]
+    table["worlds"] = [world for world in worlds if world["groups"]]
+    names = {world["name"] for world in table["worlds"]}
+    table["runs"] = [run for run in table["runs"] if run["world"] in names]
+    return {**table, "dropped": list(DROPPED), "starts": [START]}
+
+
+def _questions(answers: Answers, table: dict[str, Any], path: str, number: int) -> Iterator[Question]:
+    """All that the page can ask of one sequence."""
+    what = {"group": path, "number": str(number)}
+    yield "episode", what
+    scene = answers.scene(path, str(number))
+    things = next((layer.detailed for layer in scene.layers if isinstance(layer, Discs)), 0)
+    for index in range(things):
+        yield "details", {**what, "index": str(index)}
+    world = path.partition("/")[0]
+    for run in (run for run in table["runs"] if run["world"] == world):
+        for index, start, dropped in itertools.product(range(max(things, 1)), _starts(scene, run), DROPPED):
+            asked = {"index": str(index), "start": str(start), "dropped": f"{dropped:g}"}
+            yield "prediction", {"run": run["name"], **what, **asked}
+
+
+def _starts(scene: Scene, run: dict[str, Any]) -> list[int]:
+    """0 is one step ahead; the page asks for a roll-out no later than the last step but one."""
+    return [0, max(1, min(scene.steps - 1, START))] if run["rolls_out"] else [0]
+
+
+def _answer(answers: Answers, run: str) -> str:
+    return _spelled(answers.answer("enclaves", {"run": run})[1])
+
+
+def _spelled(data: bytes) -> str:
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
