@@ -90,8 +90,9 @@ def test_the_arena_shows_exactly_the_pixels_of_the_frame(page: Page, store: Stor
         page.run("document.querySelectorAll('#layers input')[arguments[0]].click()", box)
     seen = page.run("""const canvas = document.getElementById('arena'), cell = canvas.width / 48;
         const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, found = [];
+        const middle = (index) => Math.floor((index + 0.5) * cell);
         for (let row = 0; row < 48; row++) for (let column = 0; column < 48; column++)
-            found.push(data[4 * (Math.floor((row + 0.5) * cell) * canvas.width + Math.floor((column + 0.5) * cell))] > 128);
+            found.push(data[4 * (middle(row) * canvas.width + middle(column))] > 128);
         return found""")
     assert seen == store["bballs/train"]["frames"][0][4].astype(bool).ravel().tolist()
 
@@ -189,9 +190,11 @@ def test_a_phone_shows_all_without_scrolling_sideways(page: Page, dark: bool) ->
 
 def test_everything_that_can_be_used_has_a_name(page: Page) -> None:
     page.show_battle()
-    nameless = page.run("""return Array.from(document.querySelectorAll('button, input, select, canvas')).filter((it) => {
+    nameless = page.run("""const things = document.querySelectorAll('button, input, select, canvas');
+    return Array.from(things).filter((it) => {
         if (it.closest('[hidden], [aria-hidden=true]')) return false;
-        const words = [it.getAttribute('aria-label'), it.textContent, ...Array.from(it.labels ?? [], (l) => l.textContent)];
+        const labels = Array.from(it.labels ?? [], (label) => label.textContent);
+        const words = [it.getAttribute('aria-label'), it.textContent, ...labels];
         return !words.some((word) => word && word.trim());
     }).map((it) => it.outerHTML)""")
     assert nameless == []
