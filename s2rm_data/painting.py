@@ -107,8 +107,10 @@ def _one_palette(images: Iterator[Image]) -> Iterator[Image]:
         yield image.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
-def contact_sheet(rows: Sequence[Sequence[Image]], labels: Sequence[str], heads: Sequence[str]) -> Image:
-    """Images of one size in rows, a label before each row and a head above each column."""
+def contact_sheet(
+    rows: Sequence[Sequence[Image]], labels: Sequence[str], heads: Sequence[str], legend: str = ""
+) -> Image:
+    """Images of one size in rows, a label before each row, a head above each column, a legend below all."""
     from PIL import Image, ImageDraw
 
     gap, top, left = 6, 22, 8 + max(7 * len(label) for label in labels)
@@ -121,7 +123,7 @@ def contact_sheet(rows: Sequence[Sequence[Image]], labels: Sequence[str], heads:
         pen.text((4, top + row * height + height // 2 - 8), label, fill=INK)
         for column, image in enumerate(images):
             sheet.paste(image, (left + column * width, top + row * height))
-    return sheet
+    return captioned(sheet, legend) if legend else sheet
 
 
 def stacked(images: Sequence[Image]) -> Image:

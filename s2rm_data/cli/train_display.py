@@ -139,7 +139,7 @@ class Live(Lines):
         if self._results:
             titles = self._results[-1].titles
             keys = [key for key in titles if key in self._results[-1].scores]
-            table = Table(title=self._name, title_justify="left")
+            table = Table(title=self._name, title_justify="left", caption="*: the best so far", caption_justify="left")
             for heading in ("validation", "loss", *(titles[key] for key in keys)):
                 table.add_column(heading, justify="right")
             for name, found in self._results[-1].references.items():

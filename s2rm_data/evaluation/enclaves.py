@@ -1,4 +1,4 @@
-"""Enclaves: Z(P(x), p_m), how much each module of an S2RM answers for each position (figure bb_enclaves)."""
+"""Enclaves: Z(P(x), p_m), how much each module of an S2RM answers for each position (figure 5 of the paper)."""
 
 # M modules, S x S whole positions of the arena
 
@@ -90,7 +90,7 @@ def enclave_section(
     notes = {name: world.arena_note(page.store) for name, world in worlds.items()}
     section = Section(
         title="Enclaves",
-        text="After the paper's figure bb_enclaves: for every position, how much each module answers for it."
+        text="After the paper's figure 5: for every position, how much each module answers for it."
         + "".join(f" {sentence}" for sentence, _ in notes.values() if sentence),
         tables=[table],
     )

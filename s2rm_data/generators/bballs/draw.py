@@ -18,6 +18,7 @@ from s2rm_data import painting
 
 CROP = 11  # side of a crop in pixels (paper, section Video Prediction from Crops)
 VIEWS = 10  # crops per frame (same place)
+_LEGEND = "bright: seen by a crop; dim: seen by none"
 _BALL, _GROUND, _HIDDEN = 255, 40, 0.35  # grey levels, and the brightness of what no crop shows
 
 
@@ -39,9 +40,7 @@ def frames(
     """One Pillow image per frame. `sequence` (T, S, S) of 0 and 1, `positions` (T, V, 2)."""
     for number, (frame, centres) in enumerate(zip(sequence, positions, strict=True)):
         picture = _beside(_arena(frame, centres, scale), frame, centres, scale)
-        yield painting.captioned(
-            picture, f"{title} frame {number}   bright: seen by a crop; dim: seen by none; right: the crops"
-        )
+        yield painting.captioned(picture, f"{title} frame {number}   {_LEGEND}; right: the crops")
 
 
 def contact_sheet(
@@ -58,7 +57,8 @@ def contact_sheet(
         [_arena(sequence[time], centres[time], scale) for time in times]
         for sequence, centres in zip(sequences, positions, strict=True)
     ]
-    return painting.contact_sheet(rows, labels, [f"frame {time}" for time in times])
+    heads = [f"frame {time}" for time in times]
+    return painting.contact_sheet(rows, labels, heads, f"{_LEGEND}; coloured squares: the crops of that frame")
 
 
 def _colours(count: int) -> list[tuple[int, int, int]]:

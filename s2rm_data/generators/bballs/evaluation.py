@@ -65,10 +65,7 @@ class BallEvaluation(WorldEvaluation):
     position_unit = "px"
     shows_roll_outs = True
     y_down = True
-    paper_note = (
-        "The paper shows its bouncing-ball scores as figures only (bb_ood, heatmaps_bacc, heatmaps_f1); it gives no "
-        "numbers."
-    )
+    paper_note = "The paper shows its bouncing-ball scores as figures only (4, 17 and 18); it gives no numbers."
     reproduction = Reproduction(
         models={"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1},
         sizes={"laptop": _size(4000, 200, 200, 3000), "smoke": _size(24, 8, 4, 6)},
@@ -147,7 +144,7 @@ class BallEvaluation(WorldEvaluation):
     def _one_step_section(self, tables: list[Table], page: Page) -> Section:
         section = Section(
             title="Bouncing balls: one step ahead",
-            text="After the paper's figure bb_ood: trained on one number of balls, tested on others. The paper prints "
+            text="After the paper's figure 4: trained on one number of balls, tested on others. The paper prints "
             "no numbers for the balls, so none stand beside ours. The last seen canvas is all that the views have "
             "shown so far, drawn where it was last seen; the copy of the whole previous frame is more than any model "
             "but the oracle TTO is ever given.",
@@ -160,7 +157,7 @@ class BallEvaluation(WorldEvaluation):
     def _view_section(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> Section:
         section = Section(
             title="Bouncing balls: fewer views",
-            text="After the paper's heat maps heatmaps_bacc and heatmaps_f1: the same predictions with a share of the "
+            text="After the paper's heat maps, figures 17 and 18: the same predictions with a share of the "
             "views left out. One colour scale for all panels of a figure.",
             tables=tables["dropped_views"],
             folded=True,
@@ -176,7 +173,7 @@ class BallEvaluation(WorldEvaluation):
         first, name = next(iter(results.rollouts.values())), self.world.name
         section = Section(
             title="Bouncing balls: roll-outs",
-            text=f"After the paper's figure bb_roll: {first.prompt_steps} frames are shown through crops, then each "
+            text=f"After the paper's figure 3: {first.prompt_steps} frames are shown through crops, then each "
             f"model is fed its own predictions, thresholded at 0.5, for {first.horizon} steps. Pictures are stitched "
             "from crops that touch one another and cover all but a margin of the arena (44 of 48 pixels). The oracle "
             "TTO reads the frame it predicts and so cannot be rolled out.",

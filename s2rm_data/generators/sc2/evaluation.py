@@ -40,7 +40,7 @@ def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
 
 
 class BattleEvaluation(WorldEvaluation):
-    dropped_views = tuple(round(1 - percent / 100, 2) for percent in range(20, 101, 10))  # tables sc2_fmf1 to sc2_loss
+    dropped_views = tuple(round(1 - percent / 100, 2) for percent in range(20, 101, 10))  # tables 4 to 7
     image_words = "polar images of (radial, angular)"
     position_unit = "map units"
     shows_roll_outs = True
@@ -118,10 +118,10 @@ class BattleEvaluation(WorldEvaluation):
         robust = tables["robustness"]
         agents = Section(
             title="StarCraft II: fewer active agents",
-            text="After the paper's figure sc2_robustness and tables sc2_fmf1 to sc2_loss: each agent supplies its "
+            text="After the paper's figure 6 and tables 4 to 7: each agent supplies its "
             "view with the given probability at every step, and is asked for its next image in any case. The paper's "
-            "numbers (dashed) come from other episodes, of the real game, at a resolution that it does not state: "
-            "compare orders, not values. TTO is asked where the views it is given stand: it sees its targets.",
+            "numbers come from other episodes, of the real game, at a resolution that it does not state. They are "
+            "drawn on axes of their own: compare orders, not values. TTO is asked where the views it is given stand: it sees its targets.",
             tables=robust,
         )
         titles = [table.title.partition(" by ")[0] for table in robust]
@@ -129,7 +129,7 @@ class BattleEvaluation(WorldEvaluation):
         page.add_figure(agents, f"{self.world.name}_robustness", figure)
         scenarios = Section(
             title="StarCraft II: test scenarios",
-            text="After the paper's table sc2_1s2z. UT-F1 is the mean over the classes that occur; the paper does not "
+            text="After the paper's table 1. UT-F1 is the mean over the classes that occur; the paper does not "
             "say whether it counts the class ‘nothing there’, so it is given with and without. LL of a reference is at "
             "the best confidence it could have.",
             tables=tables["unseen"],

@@ -1,4 +1,4 @@
-"""Results of battle models, and their tables, after the paper's sc2_fmf1 to sc2_loss and sc2_1s2z."""
+"""Results of battle models, and their tables, after the paper's tables 4 to 7 and 1."""
 
 from __future__ import annotations
 
