@@ -121,7 +121,8 @@ class BattleEvaluation(WorldEvaluation):
             text="After the paper's figure 6 and tables 4 to 7: each agent supplies its "
             "view with the given probability at every step, and is asked for its next image in any case. The paper's "
             "numbers come from other episodes, of the real game, at a resolution that it does not state. They are "
-            "drawn on axes of their own: compare orders, not values. TTO is asked where the views it is given stand: it sees its targets.",
+            "drawn on axes of their own: compare orders, not values. TTO is asked where the views it is given stand: "
+            "it sees its targets.",
             tables=robust,
         )
         titles = [table.title.partition(" by ")[0] for table in robust]

@@ -35,5 +35,5 @@ def test_a_contact_sheet_has_a_row_a_sequence() -> None:
     sequences = [np.zeros((20, 48, 48), dtype=np.uint8)] * 3
     positions = [draw.sample_positions(np.random.default_rng(i), 20, 48) for i in range(3)]
     sheet = draw.contact_sheet(sequences, positions, ["#0", "#1", "#2"], columns=4, scale=2)
-    assert sheet.height == 22 + 3 * 102
+    assert sheet.height == 22 + 3 * 102 + 18  # heads, rows, legend
     assert sheet.width > 4 * 102
