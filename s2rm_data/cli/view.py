@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from s2rm_data.addresses import StorePath
+from s2rm_data.cli.options import STORE_PATH
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.sizes import human
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_STATUSES)
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE_PATH)
 @click.option(
     "--run",
     "runs",
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--numbers", default="0-2", show_default=True, help="Sequences of each group in --export: 0-2 or 4,7.")
 @click.option("--overwrite", is_flag=True, help="Replace the file of --export.")
 def view(
-    store: Path,
+    store: StorePath,
     runs: tuple[Path, ...],
     device: str | None,
     port: int,

@@ -13,7 +13,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePath
 from typing import Any, Protocol
 
 from s2rm_data.errors import S2RMError, UsageError
@@ -77,7 +76,7 @@ class Answers:
             {"name": name, "title": _title(name), "groups": paths} for name, paths in self._groups_by_world().items()
         ]
         runs = [] if self._foresight is None else list(self._foresight.runs())
-        name = PurePath(str(self._store.path)).name or str(self._store.path)
+        name = self._store.path.name or str(self._store.path)
         return {"store": name, "worlds": worlds, "runs": runs, "dropped": list(DROPPED), "starts": None}
 
     def about(self, path: str) -> dict[str, Any]:
