@@ -129,7 +129,8 @@ class _Picture:
         """Sight and weapon range of the chosen agent, and the polar grid it is seen through."""
         place = self._places[step, self._agent]
         kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])]
-        self._circle(pen, *place, self._radius, fill=f"{_SIGHT}73", outline=CHOSEN, width=2 * _SHARPNESS)
+        x, y = place.tolist()
+        self._circle(pen, x, y, self._radius, fill=f"{_SIGHT}73", outline=CHOSEN, width=2 * _SHARPNESS)
         corners = place + self._corners
         for ring in corners[1:-1:3]:
             pen.line(ring.ravel().tolist(), fill=f"{CHOSEN}60")
