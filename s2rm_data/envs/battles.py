@@ -20,7 +20,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Action, Outcome
 from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.features import NO_ACTION, Features, available_actions
+from s2rm_data.generators.sc2.features import NO_ACTION, Features
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
@@ -109,8 +109,7 @@ class BattleBatch:
     def available(self) -> NDArray[np.bool_]:
         """(n, N, A) SMAC's masks; do not write to it."""
         if self._available is None:
-            pathing, amount = self.terrain.pathing, self.options.move_amount
-            self._available = available_actions(self.snapshot, self.actions, pathing, amount)
+            self._available = self.features.available(self.snapshot)
         return self._available
 
     @property

@@ -74,7 +74,7 @@ class FeatureOptions:
 class Features:
     """The layout for one pair of armies: `unit_type` (U,), of which the first `agents` are agents.
 
-    `terrain` is needed for the terrain options alone. `moves` of the terrain features are of `move_amount` map units.
+    `terrain` is needed for masks and the terrain options alone. Moves are of `move_amount` map units.
     """
 
     def __init__(
@@ -96,8 +96,10 @@ class Features:
         self.enemy_shield = any(kind.shield > 0 for kind in kinds[agents:])
         self._type_index, self.bits = _type_index(unit_type, agents)
         self._unit_type = unit_type
+        self._rows = np.zeros((0, len(unit_type)), dtype=np.uint8)
         self._stats = _stats()
-        grid = terrain.pathing if terrain else np.ones((SIZE, SIZE), dtype=np.bool_)
+        self._walkable = grid = terrain.pathing if terrain else np.ones((SIZE, SIZE), dtype=np.bool_)
+        self._move_amount = float(move_amount)
         height = terrain.height if terrain else np.ones((SIZE, SIZE))
         self._ground = np.stack([grid.astype(np.float64), height])  # (2, 32, 32)
         self._around = (AROUND * move_amount).astype(np.int64)
@@ -160,11 +162,34 @@ class Features:
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
         body = np.empty((2, self.agents + self.enemies), dtype=np.float32)
         vectors.write_observations(
-            snapshot.position, snapshot.health, snapshot.shield, _kinds(snapshot), available,
+            snapshot.position, snapshot.health, snapshot.shield, self._kinds(snapshot), available,
             self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._ground, self._around,
             self._widths, self._shields, self._flags, body, out,
         )  # fmt: skip
         return out
+
+    def available(self, snapshot: Snapshot) -> NDArray[np.bool_]:
+        """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees."""
+        masks = np.zeros((len(snapshot.health), self.agents, self.actions), dtype=np.bool_)
+        vectors.write_masks(
+            snapshot.position,
+            snapshot.health,
+            self._kinds(snapshot),
+            self._stats,
+            self._walkable,
+            self._move_amount,
+            masks,
+        )
+        return masks
+
+    def _kinds(self, snapshot: Snapshot) -> NDArray[np.uint8]:
+        """(B, U) unit types, battle by battle."""
+        if snapshot.unit_type.ndim == 2:
+            return snapshot.unit_type
+        B = len(snapshot.health)
+        if len(self._rows) < B:
+            self._rows = np.tile(np.asarray(snapshot.unit_type, dtype=np.uint8), (B, 1))
+        return self._rows[:B]
 
     def _last(self, last_actions: NDArray[np.int64] | None, battles: int) -> NDArray[np.int64]:
         return np.full((battles, self.agents), NO_ACTION) if last_actions is None else last_actions
@@ -180,21 +205,11 @@ class Features:
         out = np.zeros((B, self.state_size), dtype=np.float32)
         vectors.write_states(
             snapshot.position, snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops,
-            _kinds(snapshot), self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._shields,
-            self.bits, self.actions, self.options.state_last_action, self.options.state_timestep_number, out,
+            self._kinds(snapshot), self._last(last_actions, B), _time(time, B), self._stats, self._type_index,
+            self._shields, self.bits, self.actions, self.options.state_last_action,
+            self.options.state_timestep_number, out,
         )  # fmt: skip
         return out
-
-
-def available_actions(
-    snapshot: Snapshot, actions: int, pathing: NDArray[np.bool_], move_amount: float = MOVE_AMOUNT
-) -> NDArray[np.bool_]:
-    """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees; pathing (32, 32) is its pathing grid."""
-    masks = np.zeros((len(snapshot.health), snapshot.agents, actions), dtype=np.bool_)
-    vectors.write_masks(
-        snapshot.position, snapshot.health, _kinds(snapshot), _stats(), pathing, float(move_amount), masks
-    )
-    return masks
 
 
 @cache
@@ -204,11 +219,6 @@ def _stats() -> NDArray[np.float64]:
         cooldown = MAX_COOLDOWN.get(kind.name, 15.0)
         table[number] = kind.health, max(kind.shield, 1.0), cooldown, kind.is_healer, SIGHT, SHOOT_RANGE
     return table
-
-
-def _kinds(snapshot: Snapshot) -> NDArray[np.uint8]:
-    """(B, U) unit types, battle by battle."""
-    return np.ascontiguousarray(np.broadcast_to(snapshot.unit_type, snapshot.health.shape), dtype=np.uint8)
 
 
 def _time(time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
