@@ -18,6 +18,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -47,13 +48,19 @@ class ShardCache:
         if most_bytes < 1:
             raise UsageError(f"a cache of {most_bytes} bytes is not possible; give its size, as in 50GB")
         self.folder, self.most_bytes = folder, most_bytes
+        self._begin()
+        again = weakref.WeakMethod(self._begin)
+        os.register_at_fork(after_in_child=lambda: (begin := again()) and begin())
+        self._check_folder()
+
+    def _begin(self) -> None:
+        """Also in a forked child, such as a worker of a `DataLoader`: it has neither the threads nor their locks."""
         self._mutex = threading.Lock()
         self._space = threading.Lock()
         self._fetching: dict[str, Future[None]] = {}
         self._reserved: dict[str, int] = {}  # bytes of files that are being written
         self._used: dict[str, None] = {}  # names that were checked, the one used last at the end
         self._pool: ThreadPoolExecutor | None = None
-        self._check_folder()
 
     def _check_folder(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():

@@ -15,6 +15,7 @@ from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, UsageE
 from s2rm_data.generators.bballs.source import plan
 from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches, open_source
 from s2rm_data.loading.batches import Share
+from s2rm_data.loading.dataset import WindowDataset
 from s2rm_data.making import generate
 from s2rm_data.models import Batch
 from s2rm_data.store import ShardCache, Store
@@ -117,6 +118,15 @@ def test_neither_threads_nor_processes_change_what_comes(balls: Path, tmp_path: 
     for n, batch in enumerate(alone):
         assert_same(batch, threaded[n])
         assert torch.equal(batch.views, torch.cat([half[n].views for half in halves]))
+
+
+def test_the_workers_of_a_data_loader_read_through_the_cache(balls: Path, tmp_path: Path) -> None:
+    group = Store(balls, cache=ShardCache(tmp_path / "c", 10**9))["bballs/train"]
+    data, plain = (WindowDataset([g], window=4) for g in (group, Store(balls)["bballs/train"]))
+    assert torch.equal(data[0]["views"], plain[0]["views"])  # the cache has threads before it is forked
+    loader = torch.utils.data.DataLoader(data, batch_size=10, num_workers=2, multiprocessing_context="fork")
+    views = torch.cat([items["views"] for items in loader])
+    assert torch.equal(views, torch.stack([plain[n]["views"] for n in range(60)]))
 
 
 def test_a_damaged_shard_is_named_and_not_cached(bucket: str, tmp_path: Path) -> None:
