@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from s2rm_data.addresses import Url
 from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.files import write_whole
@@ -99,4 +100,4 @@ def write_command(path: Path, config: TrainConfig, preset: TrainConfig, command:
 
 def _toml(value: Any) -> str:
     """JSON, which for texts, numbers, truth values and lists of them is TOML."""
-    return json.dumps(NOTHING if value is None else str(value) if isinstance(value, Path) else value)
+    return json.dumps(NOTHING if value is None else str(value) if isinstance(value, Path | Url) else value)
