@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import s2rm_data
 from s2rm_data.errors import UsageError
 from s2rm_data.files import make_folder, write_whole
-from s2rm_data.inspection.croissant import croissant_json
+from s2rm_data.inspection.croissant import croissant_json, need_mlcroissant
 from s2rm_data.inspection.stats import GroupStats
 from s2rm_data.inspection.world import Inspection, inspection_of
 from s2rm_data.painting import save_figure, save_gif, save_image
@@ -84,6 +84,7 @@ class _Part:
 def write_card(store: Store, folder: Path, about: About, progress: Progress | None = None) -> list[Path]:
     """Write the card into `folder`; returns its files. `progress` is advanced by sequences."""
     _ = about.licence_url  # refuse before anything is made
+    need_mlcroissant()
     groups = [store[path] for path in store.groups]
     if not groups:
         raise UsageError(f"{store.path} has no finished group to describe")

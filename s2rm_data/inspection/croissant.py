@@ -25,12 +25,17 @@ ZARR, PARQUET = "application/vnd.zarr", "application/x-parquet"
 _COLUMNS = ("group", "array", "type", "shape", "description", "units")
 
 
+def need_mlcroissant() -> Any:
+    try:
+        import mlcroissant
+    except ModuleNotFoundError as error:
+        raise missing_component(str(error.name), "publish", "a data card with Croissant metadata") from None
+    return mlcroissant
+
+
 def croissant_json(store: Store, groups: Sequence[Group], about: About, parquet: Mapping[str, Path]) -> bytes:
     """`parquet`: group -> file beside the card. Raises if what comes out is not valid Croissant."""
-    try:
-        import mlcroissant as mlc
-    except ModuleNotFoundError as error:
-        raise missing_component(str(error.name), "publish", "writing Croissant metadata") from None
+    mlc = need_mlcroissant()
     name = store.path.name  # as the store is called beside the card
     distribution = [
         _file(
