@@ -156,6 +156,7 @@ def train(
     runs: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    log: Sequence[str] = (),
     quiet: bool = False,
     **fields: Any,
 ) -> TrainedRun:
@@ -163,7 +164,8 @@ def train(
 
     `world` chooses among those in the store (`--task`). `fields` are any of the run's or the model's config, such as
     `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
-    `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so.
+    `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so. `log` names
+    services to tell the run to: "wandb", "mlflow".
 
     >>> run = s2.train("data.zarr", model="s2gru", preset="smoke", out="runs/first")  # doctest: +SKIP
     >>> run.summary["held_out"]["val"]["f1"]  # doctest: +SKIP
@@ -172,7 +174,9 @@ def train(
     from s2rm_data.training.data import training_option_names
     from s2rm_data.training.protocol import Session
     from s2rm_data.training.resolve import Overrides, resolve_run
+    from s2rm_data.training.trackers import check_trackers, tracked
 
+    check_trackers(log)
     options = {name: fields.pop(name) for name in training_option_names() if name in fields}
     overrides = Overrides(task=world, model=model, preset=preset, device=device, fields=fields, options=options)
     listener = listener_for(quiet=quiet)
@@ -186,10 +190,12 @@ def train(
         overwrite=overwrite,
         say=session.listener.say,
     )
+    if session.processes.is_first:
+        session.listener = tracked(listener, log, run.options.out, vars(run.config))
     try:
         summary = session.train(run.config, run.store, run.options)
     finally:
-        listener.stop()
+        session.listener.stop()
     return TrainedRun(path=run.options.out, summary=summary)
 
 
