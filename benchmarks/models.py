@@ -260,7 +260,7 @@ def train(loss: Callable[[], Tensor]) -> Callable[[], None]:
 def parts(model: Any, batch: Batch, repeats: int) -> dict[str, float]:
     """Milliseconds of encoder, recurrence and decoder, and of the reference's recurrence, forward and backward."""
     s = model.embedding(batch.view_position)
-    e = model.encode_views(batch.views, s).detach().requires_grad_()
+    e = model.encode_views(batch.views, s, batch.view_position).detach().requires_grad_()
 
     def recur() -> Tensor:
         return model.unroll(model.prepare(e, s, batch.view_mask), model.initial_state(len(s)))[0]
@@ -277,7 +277,7 @@ def parts(model: Any, batch: Batch, repeats: int) -> dict[str, float]:
     torch.testing.assert_close(plain_recur(), hidden, rtol=1e-4, atol=1e-5)
     return best_ms(
         repeats,
-        encoder=train(lambda: model.encode_views(batch.views, s).sum()),
+        encoder=train(lambda: model.encode_views(batch.views, s, batch.view_position).sum()),
         decoder=train(lambda: model.loss(model.decode_hidden(hidden, batch.query_position), batch)),
         recurrence=train(lambda: recur().sum()),
         plain_recurrence=train(lambda: plain_recur().sum()),

@@ -51,6 +51,11 @@ class Batch:
     next_views: Tensor | None = None  # (B, T, V', C, H, W)
     next_view_position: Tensor | None = None  # (B, T, V', 2)
     next_view_mask: Tensor | None = None  # (B, T, V')
+    # How many views, next views and queries exist, or a bound of it, as a number on the host: with it, a GPU can leave
+    # out what is absent without being asked how much that is. None: not known.
+    view_count: int | None = None
+    next_view_count: int | None = None
+    query_count: int | None = None
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         """The same batch on another device."""
@@ -58,9 +63,8 @@ class Batch:
 
     def mapped(self, function: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with every tensor in it, targets included, replaced by a function of it."""
-        return dataclasses.replace(
-            self, **{f.name: map_tensors(getattr(self, f.name), function) for f in dataclasses.fields(self)}
-        )
+        tensors = [f.name for f in dataclasses.fields(self) if not f.name.endswith("_count")]
+        return dataclasses.replace(self, **{name: map_tensors(getattr(self, name), function) for name in tensors})
 
 
 T = TypeVar("T")

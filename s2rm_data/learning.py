@@ -64,6 +64,10 @@ class Source(Protocol):
     def arena_size(self) -> tuple[float, float]:
         """Extent of positions in x and y, from 0."""
 
+    @property
+    def cell_size(self) -> float:
+        """Extent of a pixel, or of a polar image's radial cell, in the unit of positions; 1 if a source has no such."""
+
 
 class Counts(Protocol):
     """A named tuple (of named tuples) of tensors that add up over batches, and the scores they come to."""
@@ -79,9 +83,9 @@ class Learning(ABC):
     `wraps`: the second axis of an image is an angle, so that its two ends touch. `model_defaults`: fields of every
     model's config (image_size, arena_size, embedding_size, position_scale). `paper_fields`: by model, the fields that
     the paper gives for this world where they differ from the model's own defaults. `presets`: fields of TrainConfig
-    by preset; `preset_model_fields`: fields of every model's config by preset. `source_fields`: fields of TrainConfig
-    that `open` takes as options. `scores`: what is shown while training, by name and title, the main one first.
-    `references`: titles of the references, by name.
+    by preset; `preset_model_fields`: fields of every model's config by preset, and `preset_fields_of_models`: those of
+    one model, by preset and model. `source_fields`: fields of TrainConfig that `open` takes as options. `scores`: what
+    is shown while training, by name and title, the main one first. `references`: titles of the references, by name.
     """
 
     view_channels: ClassVar[int]
@@ -91,6 +95,7 @@ class Learning(ABC):
     paper_fields: ClassVar[Mapping[str, Fields]] = {}
     presets: ClassVar[Mapping[str, Fields]] = {}
     preset_model_fields: ClassVar[Mapping[str, Fields]] = {}
+    preset_fields_of_models: ClassVar[Mapping[str, Mapping[str, Fields]]] = {}
     source_fields: ClassVar[tuple[str, ...]] = ()
     scores: ClassVar[Mapping[str, str]]
     references: ClassVar[Mapping[str, str]] = {}
@@ -125,6 +130,17 @@ class Learning(ABC):
     @abstractmethod
     def loss_terms(self, prediction: Prediction, targets: Targets, mask: Tensor) -> dict[str, Tensor]:
         """Scalars by name, to be summed; mask (B, T, Q) bool says what exists."""
+
+    # For worlds whose images are cells that hold things, most of them nothing; None: images of another kind.
+    occupied_channels: ClassVar[slice | None] = None  # of a view: all zero where a cell is empty
+
+    def empty_cell(self) -> Tensor:
+        """(C,) a view's channels where a cell is empty."""
+        return torch.zeros(self.view_channels)
+
+    def cell_offsets(self, image_size: tuple[int, int], cell_size: float) -> Tensor | None:
+        """(H * W, 2) where cells lie, seen from the position of their view."""
+        return None
 
     def output_bias(self, low: float) -> Tensor:
         """(C',) the decoder's first biases. `low` is the config's `output_bias`: a logit for what is rare."""

@@ -102,9 +102,11 @@ def prediction(model: Any, batch: Any) -> Tensor:
         for t in range(batch.views.shape[1]):
             present = batch.view_mask[n, t]
             s = model.embedding(batch.view_position[n, t][present])
-            e = model.encoder(batch.views[n, t][present], s)
+            at = batch.view_position[n, t][present] if model.encoder.takes_position else s
+            e = model.encoder(batch.views[n, t][present], at)
             h = step(model, cells(model), e[None], s[None], present[present][None], h)
             s_query = model.embedding(batch.query_position[n, t])
-            images.append(model.decoder(output_attention(model, s_query[None], h)[0], s_query[:, None])[:, 0])
+            at = batch.query_position[n, t] if model.decoder.takes_position else s_query
+            images.append(model.decoder(output_attention(model, s_query[None], h)[0], at[:, None]))
         sequences.append(torch.stack(images))
     return torch.stack(sequences)

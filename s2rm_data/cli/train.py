@@ -13,6 +13,7 @@ from s2rm_data.cli.options import STORE_PATH, cache_options, named_option, plugi
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.train_command import asked, save, train_sweep
 from s2rm_data.cli.world_options import with_world_options
+from s2rm_data.errors import UsageError
 from s2rm_data.registry import MODELS, WORLDS
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
     "--save-config", type=click.Path(path_type=Path), default=None, help="Write such a file and train nothing."
 )
 @click.option("--log", multiple=True, metavar="WHERE", help="wandb or mlflow, beside TensorBoard; may be repeated.")
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FOLDER",
+    help="Train nothing; write the finished run in --out to FOLDER, small and without what only training needs.",
+)
 @click.option("--dry-run", is_flag=True, help="Show config, parameters and estimated time; train nothing.")
 @click.option("--list-models", is_flag=True, help="List the models with their parameters and config fields.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
@@ -84,10 +92,14 @@ def train(**options: Any) -> None:
       s2rm-train --store data.zarr --set hidden_size=64 --set clip_norm=1
       s2rm-train --store data.zarr --set lr=1e-3,3e-3 --seed 0-2 --out runs/rates   # six runs, one table
       s2rm-train --config train.toml --log wandb
+      s2rm-train --out runs/rmc --export pretrained/sc2-rmc      # to keep or share it: s2rm-eval takes it as it is
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
     """
     if options["list_models"]:
         list_models(as_json=options["as_json"])
+        return
+    if options["export"] is not None:
+        export(options["out"], options["export"], quiet=options["quiet"])
         return
     from s2rm_data.training.resolve import Overrides
 
@@ -99,6 +111,16 @@ def train(**options: Any) -> None:
         options=options["given"],
     )
     train_run(overrides, command, options)
+
+
+def export(run: Path | None, folder: Path, *, quiet: bool) -> None:
+    from s2rm_data.training.export import export_run
+
+    if run is None:
+        raise UsageError("--export needs the run to export; name its folder, as in --out runs/NAME --export FOLDER")
+    size = export_run(run, folder)
+    if not quiet:
+        click.echo(f"{folder}: {size / 1e6:.2f} MB; evaluate it with: s2rm-eval --run {folder} --store data.zarr")
 
 
 def train_run(overrides: Overrides, command: Command, options: dict[str, Any]) -> None:

@@ -72,7 +72,7 @@ class Plan:
     folder: Path
     worlds: Mapping[str, Reproduction]
     size: str = SIZES[0]
-    rates: tuple[float, ...] = (1e-3, 3e-3)
+    rates: tuple[float, ...] = (1e-3, 3e-3, 6e-3)
     plugins: tuple[str, ...] = ()  # named with --plugin, for every command
 
     def __post_init__(self) -> None:

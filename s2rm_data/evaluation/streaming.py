@@ -98,7 +98,7 @@ class Piece:
         if request.view_keep is None:
             return self.source.batch(request).mapped(lambda tensor: tensor[:, :steps])
         keep = torch.from_numpy(request.view_keep[:, : steps + 1]).to(self.batch.view_mask.device)
-        masks = {"view_mask": self.batch.view_mask & keep[:, :-1]}
+        masks: dict[str, Any] = {"view_mask": self.batch.view_mask & keep[:, :-1]}
         if self.batch.next_view_mask is not None:
             masks["next_view_mask"] = self.batch.next_view_mask & keep[:, 1:]
         return dataclasses.replace(self.batch, **masks)
@@ -152,7 +152,7 @@ class Encoded:
             assert batch.next_view_position is not None
             views, position = batch.next_views, batch.next_view_position
         self._s = model.embedding(position)
-        self._e = model.encode_views(views, self._s)
+        self._e = model.encode_views(views, self._s, position)
 
     def predict(self, batch: Batch) -> Prediction:
         """As `model(batch)`; the batch may differ from the encoded one in its masks and queries."""
@@ -161,4 +161,4 @@ class Encoded:
         assert mask is not None
         encoded = model.prepare(self._e, self._s, mask)
         hidden, _ = model.unroll(encoded, model.initial_state(mask.shape[0]))
-        return model.decode_hidden(hidden, batch.query_position)
+        return model.decode_hidden(hidden, batch.query_position, batch.query_mask, batch.query_count)

@@ -14,7 +14,7 @@ from s2rm_data.config import above, between, check_fields, from_json, multiple_o
 from s2rm_data.learning import Learning
 from s2rm_data.registry import WORLDS
 
-CODECS = ("conv", "mlp")
+CODECS = ("conv", "mlp", "waves")
 
 Size = Annotated[int, between(1, 65_536)]  # features of a layer
 Count = Annotated[int, between(1, 1024)]  # heads, modules, slots
@@ -24,11 +24,14 @@ Extent = Annotated[float, above(0, at_most=1e6)]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """`codec` picks the encoder and decoder pair: `conv`, or `mlp` for small budgets. `width` is its channels/units."""
+    """`codec` picks the encoder and decoder pair: `conv`, the paper's; `mlp`; or `waves`, which learns fastest. `width`
+    is its channels or units.
+    """
 
     task: str  # name of the world
     image_size: tuple[Pixels, Pixels]  # H, W
     arena_size: tuple[Extent, Extent]  # extent of positions in x and y, from 0
+    cell_size: Extent = 1.0  # extent of a pixel, or of a polar image's radial cell, in the unit of positions
     # d, of the positional embedding, is a multiple of 2n, n = 2 coordinates (section 'Positional Embedding')
     embedding_size: Annotated[int, between(4, 4096), multiple_of(4)]
     position_scale: Annotated[float, above(0, at_most=1e6)]
@@ -38,6 +41,11 @@ class ModelConfig:
     encoding_size: Size = 128  # first dimension of Theta, tables tab:bb_hparams and tab:sc2_hparams
     # Assumption: few pixels are set, so logits start low.
     output_bias: Annotated[float, between(-100, 100)] = -2.5
+    # Of the codec `waves`: its shortest period, in pixels or cells; and the gain of its last layer, whose weights start
+    # that much smaller. Adam moves a weight by about the learning rate per step, however large the weights are that it
+    # wants: with a gain it gets there sooner.
+    wave_period: Annotated[float, above(0, at_most=1e6)] = 6.0
+    output_gain: Annotated[float, above(0, at_most=1e6)] = 4.0
 
     @classmethod
     def for_task(cls, task: str, paper_fields: Mapping[str, Any] | None = None, **overrides: Any) -> Self:

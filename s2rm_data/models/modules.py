@@ -18,6 +18,13 @@ def uniform(*shape: int, fan_in: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound))
 
 
+@torch.no_grad()
+def start_equal(layer: nn.Module) -> None:
+    """Give all modules the first one's weights."""
+    for parameter in layer.parameters():
+        parameter.copy_(parameter[:1].clone().expand_as(parameter))
+
+
 class ModuleLinear(nn.Module):
     """y_m = x_m W_m + b_m."""
 
@@ -68,6 +75,15 @@ class ModuleGRU(nn.Module):
         r, z = (rz_input + rz_hidden).sigmoid().chunk(2, -1)
         n = torch.addcmul(n_input, r, n_hidden).tanh()
         return torch.lerp(n, h.to(n.dtype), z)
+
+    @torch.no_grad()
+    def start_equal(self) -> None:
+        """The first module's start for all; n starts as u plus a tenth of the random start, z around sigmoid(-1)."""
+        start_equal(self)
+        size = self.hidden_size
+        self.weight_input[:, :, 2 * size :] *= 0.1
+        self.weight_input[:, :, 2 * size :] += torch.eye(self.weight_input.shape[1], size)
+        self.bias_input[:, :, size : 2 * size] -= 1.0
 
 
 class ModuleLSTM(nn.Module):

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.batch import Batch, Prediction
+from s2rm_data.batch import Batch, Prediction, map_tensors
 from s2rm_data.errors import UsageError
 from s2rm_data.models.codecs import build_decoder, build_encoder
 from s2rm_data.models.config import ModelConfig
@@ -60,6 +60,7 @@ class WorldModel(nn.Module, ABC):
     def __init__(self, config: ModelConfig, *, decoder_input: int, inject_position: bool) -> None:
         super().__init__()
         self.config = config
+        self.fixed_shapes = False  # encoder and decoder are compiled: give them the same shapes every time
         self.learning = config.learning  # looked up once: compiled code cannot ask a registry
         position_size = config.embedding_size if inject_position else 0
         self.embedding = PositionalEmbedding(config)
@@ -89,13 +90,15 @@ class WorldModel(nn.Module, ABC):
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
 
-    def encode(self, views: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
+    def encode(
+        self, views: Tensor, view_position: Tensor, view_mask: Tensor, view_count: int | None = None
+    ) -> Sequence[Any]:
         """All that does not depend on the state, for T steps at once: one encoding per step.
 
-        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V).
+        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V); view_count as in `Batch`.
         """
         s = self.embedding(view_position)
-        e = self.encode_views(views, s).to(self.embedding.frequency.dtype)
+        e = self.encode_views(views, s, view_position, view_mask, view_count).to(self.embedding.frequency.dtype)
         with full_precision(e):
             return self.prepare(e, s, view_mask)
 
@@ -116,35 +119,79 @@ class WorldModel(nn.Module, ABC):
 
     def encode_batch(self, batch: Batch) -> Sequence[Any]:
         if not self.needs_next_views:
-            return self.encode(batch.views, batch.view_position, batch.view_mask)
+            return self.encode(batch.views, batch.view_position, batch.view_mask, batch.view_count)
         if batch.next_views is None or batch.next_view_position is None or batch.next_view_mask is None:
             raise UsageError(
                 f"{type(self).__name__} is an oracle that reads the views of the next frame, and the batch has none; "
                 "give Batch its next_views, next_view_position and next_view_mask"
             )
-        return self.encode(batch.next_views, batch.next_view_position, batch.next_view_mask)
+        return self.encode(batch.next_views, batch.next_view_position, batch.next_view_mask, batch.next_view_count)
 
     def forward(self, batch: Batch) -> Prediction:
         """One-step-ahead predictions at every step: tensors (B, T, Q, ...)."""
         encoded = self.encode_batch(batch)
         hidden, _ = self.unroll(encoded, self.initial_state(batch.view_mask.shape[0]))
-        return self.decode_hidden(hidden, batch.query_position)
+        return self.decode_hidden(hidden, batch.query_position, batch.query_mask, batch.query_count)
 
     def decode(self, state: Any, query_position: Tensor) -> Prediction:
         """What would be seen at (B, Q, 2), as tensors (B, Q, ...)."""
         prediction = self.decode_hidden(self.hidden(state).unsqueeze(1), query_position.unsqueeze(1))
         return type(prediction)(*(part.squeeze(1) for part in prediction))
 
-    def decode_hidden(self, hidden: Tensor, query_position: Tensor) -> Prediction:
-        """Hidden states (B, T, ...) at (B, T, Q, 2)."""
-        steps = query_position.shape[:3]
-        image = self.decoder(*self.attend(hidden, self.embedding(query_position)))
-        image = image.flatten(0, 1).unflatten(0, steps)
-        return self.learning.prediction(image)
+    def decode_hidden(
+        self,
+        hidden: Tensor,
+        query_position: Tensor,
+        query_mask: Tensor | None = None,
+        query_count: int | None = None,
+    ) -> Prediction:
+        """Hidden states (B, T, ...) at (B, T, Q, 2). What is predicted for queries that a mask (B, T, Q) says are
+        absent means nothing; they are not computed.
+        """
+        present = self.present(query_mask, query_count)
+        image = self.decode_rows(hidden, query_position, present)
+        if present is not None:
+            count = query_position.shape[:3].numel()
+            image = image.new_zeros(count, *image.shape[1:]).index_copy(0, present, image)
+        return self.learning.prediction(image.unflatten(0, query_position.shape[:3]))
 
-    def encode_views(self, views: Tensor, s: Tensor) -> Tensor:
-        """E of every view, masked or not: (B, T, V, C, H, W), (B, T, V, d) -> (B, T, V, encoding_size)."""
-        return self.encoder(views.flatten(0, 2), s.flatten(0, 2)).unflatten(0, views.shape[:3])
+    def decode_rows(self, hidden: Tensor, query_position: Tensor, present: Tensor | None) -> Tensor:
+        """The queries with these numbers (P,) among all B * T * Q, None for all: (P, C', H, W)."""
+        h, s = self.attend(hidden, self.embedding(query_position))
+        at = query_position.reshape(*s.shape[:2], 2) if self.decoder.takes_position else s
+        return self.decoder(h, at, present)
+
+    def encode_views(
+        self,
+        views: Tensor,
+        s: Tensor,
+        view_position: Tensor,
+        view_mask: Tensor | None = None,
+        view_count: int | None = None,
+    ) -> Tensor:
+        """E of every view: (B, T, V, C, H, W), (B, T, V, d), (B, T, V, 2) -> (B, T, V, encoding_size). The encodings of
+        views that a mask (B, T, V) says are absent mean nothing; they are not computed.
+        """
+        at = (view_position if self.encoder.takes_position else s).flatten(0, 2)
+        views, steps, present = views.flatten(0, 2), views.shape[:3], self.present(view_mask, view_count)
+        if present is None:
+            return self.encoder(views, at).unflatten(0, steps)
+        e = self.encoder(views[present], at[present])
+        return e.new_zeros(len(views), e.shape[-1]).index_copy(0, present, e).unflatten(0, steps)
+
+    def present(self, mask: Tensor | None, count: int | None = None) -> Tensor | None:
+        """Numbers of what a mask says exists, or None for all.
+
+        Compiled code wants few shapes, and asking a GPU how much exists would wait for it: there it is as many as the
+        host counted, rounded up to an eighth of all; the numbers that are too many are of what is absent.
+        """
+        if mask is None:
+            return None
+        if mask.device.type != "cpu" or self.fixed_shapes or torch.compiler.is_compiling():
+            eighths = 8 if count is None else -(-8 * count // mask.numel())
+            wanted = mask.numel() * eighths // 8 + (mask.numel() * eighths % 8 > 0)
+            return None if eighths >= 8 else mask.flatten().logical_not().byte().argsort(stable=True)[:wanted]
+        return None if mask.all() else mask.flatten().nonzero()[:, 0]
 
     def loss_terms(self, prediction: Prediction, batch: Batch) -> dict[str, Tensor]:
         if batch.targets is None:
@@ -154,6 +201,18 @@ class WorldModel(nn.Module, ABC):
     def loss(self, prediction: Prediction, batch: Batch) -> Tensor:
         """Sum of the world's terms, each a mean over what exists."""
         return torch.stack(list(self.loss_terms(prediction, batch).values())).sum()
+
+    def batch_loss(self, batch: Batch) -> Tensor:
+        """`loss(model(batch), batch)`, without predictions and losses of queries that do not exist."""
+        present = self.present(batch.query_mask, batch.query_count)
+        if present is None or batch.targets is None:
+            return self.loss(self(batch), batch)
+        hidden, _ = self.unroll(self.encode_batch(batch), self.initial_state(batch.view_mask.shape[0]))
+        image = self.decode_rows(hidden, batch.query_position, present)[None, None]
+        targets = map_tensors(batch.targets, lambda tensor: tensor.flatten(0, 2)[present][None, None])
+        mask = batch.query_mask.flatten()[present][None, None]
+        terms = self.learning.loss_terms(self.learning.prediction(image), targets, mask)
+        return torch.stack(list(terms.values())).sum()
 
     def parameter_count(self) -> int:
         return sum(p.numel() for p in self.parameters())

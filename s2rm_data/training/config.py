@@ -44,9 +44,17 @@ class TrainConfig:
     steps: Steps | None = None
     batch_size: BatchSize = 32
     window: Annotated[int, between(1, 10**6)] | None = None
+    # From this share of the steps on, windows of `late_window` steps in batches of `late_batch_size` (None: as before);
+    # `late_window` None: the same windows to the end.
+    late_from: Share = 0.5
+    late_window: Annotated[int, between(1, 10**6)] | None = None
+    late_batch_size: BatchSize | None = None
     views: Looks = 10  # per frame; for worlds in which one may look anywhere
     queries: Looks = 10  # per step; likewise
     shuffle_shards: Annotated[int, between(1, 10**6)] | None = None  # shuffled together; None: everything
+    # Of the queries that exist, the share that a training step asks; for worlds in which they are given. Those of one
+    # step see much the same, and decoding them is what a step costs most.
+    query_share: Annotated[float, above(0, at_most=1)] = 1.0
 
     lr: Rate = 3e-4
     fine_tuning_lr: Rate | None = None  # None: as lr

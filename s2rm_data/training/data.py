@@ -124,6 +124,10 @@ class RunData:
             )
         return min(shards, len(sizes))
 
+    def windows(self, steps: int) -> Source:
+        """The training data in windows of another length."""
+        return self._open(self.train_groups, steps=steps)
+
     def held_out(self) -> dict[str, Source]:
         """All of the validation data, and what else the world names."""
         limit = self.config.held_out_sequences
@@ -133,7 +137,11 @@ class RunData:
 
     def model_fields(self, config: TrainConfig) -> dict[str, Any]:
         """Fields of the model's config: the data's shapes, then those of the run."""
-        shapes = {"image_size": list(self.train.image_size), "arena_size": list(self.train.arena_size)}
+        shapes: dict[str, Any] = {
+            "image_size": list(self.train.image_size),
+            "arena_size": list(self.train.arena_size),
+            "cell_size": getattr(self.train, "cell_size", 1.0),
+        }
         for name, value in shapes.items():
             given = config.model_fields.get(name)
             if name == "image_size" and given is not None and list(given) != value:

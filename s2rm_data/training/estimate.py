@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
-from s2rm_data.loading import FixedBatches, TrainingBatches
+from s2rm_data.loading import FixedBatches
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.machine import set_up
 from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import validate
+from s2rm_data.training.stages import Stage, stages_of
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
 
 TIMED_STEPS = 3
@@ -38,16 +39,9 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
     if config.compile:
         compile_parts(model, device)
     stepper = Stepper(model, make_optimiser(model, config), config, processes)
-    batches = TrainingBatches(data.train, batch_size=config.batch_size, seed=config.seed)
-    per_epoch = batches.steps_per_epoch
-    stepper(batches.batch(0, 0), config.lr)  # the first one allocates
-    _finish(device)
-    begun = time.monotonic()
-    for step in range(TIMED_STEPS):
-        stepper(batches.batch(*divmod(step + 1, per_epoch)), config.lr)
-    _finish(device)
-    per_step = (time.monotonic() - begun) / TIMED_STEPS
-    total = config.total_steps(per_epoch)
+    stages = stages_of(config, data)
+    per_epoch, total = stages[0].batches.steps_per_epoch, stages[-1].end
+    training = sum((stage.end - stage.begin) * _seconds_per_step(stepper, stage, config.lr) for stage in stages)
     validations = total // (config.validate_every or per_epoch)
     begun = time.monotonic()
     few = FixedBatches(data.validation, batch_size=config.validation_batch_size)
@@ -58,9 +52,20 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
         parameters=model.parameter_count(),
         steps=total,
         steps_per_epoch=per_epoch,
-        seconds_per_step=per_step,
-        seconds=total * per_step + validations * per_validation,
+        seconds_per_step=training / total,
+        seconds=training + validations * per_validation,
     )
+
+
+def _seconds_per_step(stepper: Stepper, stage: Stage, lr: float) -> float:
+    batches, device = stage.batches, stepper.device
+    stepper(batches.batch(0, 0), lr)  # the first one allocates
+    _finish(device)
+    begun = time.monotonic()
+    for step in range(TIMED_STEPS):
+        stepper(batches.batch(*divmod(step + 1, batches.steps_per_epoch)), lr)
+    _finish(device)
+    return (time.monotonic() - begun) / TIMED_STEPS
 
 
 def _finish(device: torch.device) -> None:

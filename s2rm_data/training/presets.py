@@ -50,8 +50,8 @@ _SMOKE: dict[str, Any] = {
 
 # Fields of every model's config; the model's own, then the world's, come over them.
 _SMALL_MODELS: dict[str, dict[str, Any]] = {
-    "laptop": {"codec": "mlp", "encoding_size": 64, "width": 16},
-    "smoke": {"codec": "mlp", "encoding_size": 32, "width": 8},
+    "laptop": {"codec": "waves", "encoding_size": 64, "width": 16},
+    "smoke": {"codec": "waves", "encoding_size": 32, "width": 8},
 }
 
 
@@ -68,4 +68,5 @@ def preset_model_fields(preset: str, model: str, task: str) -> dict[str, Any]:
     """Fields of the model's config; `paper` leaves the paper's values, which are the defaults."""
     learning: Learning = WORLDS.load(task).learning()
     own, of_world = MODELS.load(model).small_fields.get(preset, {}), learning.preset_model_fields.get(preset, {})
-    return {**_SMALL_MODELS.get(preset, {}), **own, **of_world}
+    of_both = learning.preset_fields_of_models.get(preset, {}).get(model, {})
+    return {**_SMALL_MODELS.get(preset, {}), **own, **of_world, **of_both}

@@ -147,6 +147,11 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     if "window" not in overrides.fields and fields.get("window", 0) > steps:
         say(f"windows of {steps} steps, the whole sequences, which are shorter than the preset's {fields['window']}")
         fields["window"] = None
+    if (fields.get("late_window") or 0) > steps:
+        fields["late_window"] = steps
+    fixed = fields.get("window") is None or any(name in overrides.fields for name in ("window", "batch_size"))
+    if fields.get("late_window") and fixed and "late_window" not in overrides.fields:
+        fields["late_window"] = fields["late_batch_size"] = None  # windows as the user chose them, to the end
     if "lr" in overrides.fields and fields.get("fine_tuning_lr") and _is_rate(overrides.fields["lr"]):
         fields["fine_tuning_lr"] *= overrides.fields["lr"] / fields["lr"]  # as much smaller as in the preset
     config = TrainConfig(

@@ -31,9 +31,10 @@ def compile_parts(model: WorldModel, device: torch.device, backend: str = "induc
     def plain_step(encoded: Any, state: Any, products: Any = None) -> Any:
         return step(encoded, state)
 
+    model.fixed_shapes = True
     model.step = plain_step  # type: ignore[method-assign]
-    model.encoder.forward = torch.compile(model.encoder.forward, **options)  # type: ignore[method-assign]
-    model.decoder.forward = torch.compile(model.decoder.forward, **options)  # type: ignore[method-assign]
+    model.encoder.forward = torch.compile(model.encoder.forward, **options)  # type: ignore[method-assign, assignment]
+    model.decoder.forward = torch.compile(model.decoder.forward, **options)  # type: ignore[method-assign, assignment]
 
 
 class Stepper:
@@ -55,7 +56,7 @@ class Stepper:
         if self.config.compile and self.device.type == "cuda":
             torch.compiler.cudagraph_mark_step_begin()
         with self.autocast():
-            loss = self.model.loss(self.model(batch), batch)
+            loss = self.model.batch_loss(batch)
         share = self._share(batch)
         self.optimiser.zero_grad(set_to_none=True)
         (loss * share).backward()

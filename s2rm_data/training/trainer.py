@@ -21,7 +21,7 @@ from torch import Tensor
 from s2rm_data.config import canonical_json, to_json
 from s2rm_data.errors import DamagedStoreError, InterruptedRunError
 from s2rm_data.interrupt import Interrupt
-from s2rm_data.loading import FixedBatches, Prefetcher, TrainingBatches
+from s2rm_data.loading import FixedBatches, Prefetcher
 from s2rm_data.models import build
 from s2rm_data.models.weights import load_model
 from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, save_weights, state_tensors
@@ -34,6 +34,7 @@ from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
 from s2rm_data.training.scores import reference_scores, validate
+from s2rm_data.training.stages import Stage, stages_of
 from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
 
 AGREE_EVERY = 20  # steps between two moments at which several processes ask each other whether to save or stop
@@ -95,16 +96,10 @@ class Trainer:
         processes.agree(self.model)
         self.optimiser = make_optimiser(self.model, config)
         self.stepper = Stepper(self.model, self.optimiser, config, processes)
-        self.batches = TrainingBatches(
-            data.train,
-            batch_size=config.batch_size,
-            seed=config.seed,
-            share=processes.share,
-            shuffle_shards=config.shuffle_shards,
-        )
+        self.stages = stages_of(config, data, processes.share)
         self.validation = FixedBatches(data.validation, batch_size=config.validation_batch_size, share=processes.share)
-        self.total = config.total_steps(self.batches.steps_per_epoch)
-        self.validate_every = config.validate_every or self.batches.steps_per_epoch
+        self.total = self.stages[-1].end
+        self.validate_every = config.validate_every or self.stages[0].batches.steps_per_epoch
         self._pending: list[tuple[int, float, Tensor]] = []  # step, rate, (loss, norm) not yet read from the device
 
     # -- the whole run
@@ -154,19 +149,27 @@ class Trainer:
     # -- steps
 
     def _train(self) -> None:
-        begun = self.progress.step
-        epoch, within = divmod(begun, self.batches.steps_per_epoch)
-        keys = (key for key, _ in zip(self.batches.keys_from(epoch, within), range(self.total - begun), strict=False))
-        self.clock = Clock(begun, self.total)
+        self.clock = Clock(self.progress.step, self.total)
+        for stage in self.stages:
+            if self.progress.step < stage.end:
+                self._train_stage(stage)
+        self._flush()
+
+    def _train_stage(self, stage: Stage) -> None:
+        begun, batches = self.progress.step, stage.batches
+        keys = (key for key, _ in zip(batches.keys_from(*stage.place(begun)), range(stage.end - begun), strict=False))
         with Prefetcher(
-            self.data.train, keys, lambda key: self.batches.request(*key), threads=self.config.loader_threads
+            batches.source, keys, lambda key: batches.request(*key), threads=self.config.loader_threads
         ) as prefetcher:
             for _, batch in prefetcher:
                 lr = self.progress.schedule.lr(self.config, self.progress.step, self.total)
                 self._pending.append((self.progress.step, lr, self.stepper(batch, lr)))
                 self.progress.step += 1
                 self._after_step(prefetcher)
-        self._flush()
+
+    def _epoch(self, step: int) -> int:
+        stage = next((stage for stage in self.stages if step < stage.end), self.stages[-1])
+        return stage.place(step)[0]
 
     def _after_step(self, prefetcher: Prefetcher[Any]) -> None:
         step = self.progress.step
@@ -204,8 +207,8 @@ class Trainer:
         for (step, lr, _), (loss, norm) in zip(self._pending, found, strict=True):
             watched = loss if math.isfinite(norm) else norm
             self.progress.watch = self.progress.watch.after(watched, step, self.config)
-            epoch = step // self.batches.steps_per_epoch
-            self.journal.step({"kind": "step", "step": step, "epoch": epoch, "loss": loss, "norm": norm, "lr": lr})
+            place = {"step": step, "epoch": self._epoch(step)}
+            self.journal.step({"kind": "step", **place, "loss": loss, "norm": norm, "lr": lr})
             self._last = (loss, lr)
         self._pending.clear()
 
@@ -231,7 +234,7 @@ class Trainer:
             self.progress.best_loss, self.progress.best_step = result.loss, step
             if self.processes.is_first:
                 save_weights(self.model, self.folder.best)
-        epoch = step // self.batches.steps_per_epoch
+        epoch = self._epoch(step)
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
         self.journal.validation(record, self.references)
         if self.processes.is_first:
@@ -296,7 +299,7 @@ class Trainer:
             "seed": self.config.seed,
             "parameters": self.model.parameter_count(),
             "steps": self.progress.step,
-            "epochs": self.progress.step / self.batches.steps_per_epoch,
+            "epochs": sum(self._epochs(stage) for stage in self.stages),
             "best_step": self.progress.best_step,
             "best_validation_loss": self.progress.best_loss,
             "held_out": held_out,
@@ -305,6 +308,10 @@ class Trainer:
             self.folder.write_json(self.folder.summary, summary)
         self.listener.finish(summary)
         return summary
+
+    def _epochs(self, stage: Stage) -> float:
+        done = min(self.progress.step, stage.end) - stage.begin
+        return max(done, 0) / stage.batches.steps_per_epoch
 
 
 class Clock:

@@ -105,6 +105,35 @@ def test_stepping_with_an_explicit_state_equals_the_whole_window(model, make_bat
 
 
 @every_model
+@pytest.mark.parametrize("codec", ["conv", "waves"])
+def test_what_is_absent_is_not_computed_and_changes_neither_loss_nor_gradients(name, task, codec, small, make_batch):
+    """Against the slow way: everything encoded and decoded, and masked afterwards."""
+    model = build(name, task=task, **small(name, task, codec=codec)).double()
+    batch = make_batch(task, V=4, Q=4, dtype=torch.float64)
+    masks = {part: torch.rand(2, 3, 4) < 0.5 for part in ("view_mask", "next_view_mask", "query_mask")}
+    batch = dataclasses.replace(batch, **masks)
+    encoded, decoded = [], []
+    model.encoder.register_forward_hook(lambda _, inputs, output: encoded.append(len(output)))
+    model.decoder.register_forward_hook(lambda _, inputs, output: decoded.append(len(output)))
+    fast = gradients(model, model.batch_loss(batch))
+    predicted = model.loss(model(batch), batch)
+    model.fixed_shapes = True
+    slow = gradients(model, model.loss(model(batch), batch))
+    counted = dataclasses.replace(batch, **{f"{part[:-5]}_count": int(mask.sum()) for part, mask in masks.items()})
+    rounded = gradients(model, model.batch_loss(counted))
+    views = masks["next_view_mask" if model.needs_next_views else "view_mask"]
+    assert encoded == [int(views.sum())] * 2 + [24, -(-int(views.sum()) // 3) * 3]
+    assert decoded == [int(masks["query_mask"].sum())] * 2 + [24, -(-int(masks["query_mask"].sum()) // 3) * 3]
+    torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(rounded, slow, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(predicted, slow[0], rtol=1e-9, atol=1e-12)
+
+
+def gradients(model, loss):
+    return [loss.detach(), *torch.autograd.grad(loss, list(model.parameters()))]
+
+
+@every_model
 def test_every_parameter_takes_part(model, make_batch, task):
     batch = make_batch(task, T=3)
     model.loss(model(batch), batch).backward()
@@ -151,9 +180,9 @@ def test_every_model_overfits_one_small_batch(name, task, small, make_batch):
 
 
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
-@pytest.mark.parametrize("name", ["s2gru", "lstm"])
-def test_the_convolutional_codec_overfits_one_small_batch(name, task, small, make_batch):
-    model = build(name, task=task, **small(name, task, codec="conv", width=16))
+@pytest.mark.parametrize(("name", "codec"), [("s2gru", "conv"), ("lstm", "conv"), ("s2gru", "waves")])
+def test_the_other_codecs_overfit_one_small_batch(name, codec, task, small, make_batch):
+    model = build(name, task=task, **small(name, task, codec=codec, width=16))
     losses = train(model, make_batch(task, B=2, T=2, V=3, Q=2), 150, 4e-3)
     assert losses[-1] < 0.1 * losses[0]
 
@@ -222,9 +251,11 @@ def test_bfloat16_autocast_is_finite_and_near_full_precision(small, make_batch, 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_model_compiles_without_a_graph_break(small, make_batch, name):
-    codec = "conv" if name in ("s2gru", "lstm") else "mlp"
-    model = build(name, task="bballs", **small(name, "bballs", codec=codec))
-    batch = make_batch("bballs", T=2)
+    task, codec = {"s2gru": ("bballs", "conv"), "lstm": ("bballs", "conv"), "rmc": ("bballs", "mlp")}.get(
+        name, ("sc2", "waves")
+    )
+    model = build(name, task=task, **small(name, task, codec=codec))
+    batch = make_batch(task, T=2)
 
     def loss(batch):
         return model.loss(model(batch), batch)

@@ -19,9 +19,9 @@ TINY = {"window": 4, "views": 5, "queries": 3, "batch_size": 4, "width": 2, "thr
 def tiny(store: Store) -> Callable[..., TrainConfig]:
     """A config of a few seconds at most: the smoke preset, smaller still."""
 
-    def make(task: str = "bballs", model: str = "s2gru", **fields: Any) -> TrainConfig:
+    def make(task: str = "bballs", model: str = "s2gru", preset: str = "smoke", **fields: Any) -> TrainConfig:
         overrides = Overrides(
-            task=task, model=model, preset="smoke", device="cpu", fields={**TINY, "steps": 6, **fields}
+            task=task, model=model, preset=preset, device="cpu", fields={**TINY, "steps": 6, **fields}
         )
         return resolve(store, overrides, lambda text: None)
 

@@ -57,8 +57,18 @@ def test_every_model_trains_on_both_tasks(tiny, train, tmp_path: Path, task: str
     assert [p.name for p in (out / "predictions").iterdir()] == ["step-0000002.png"]
     assert not list(out.glob("*.partial"))
     # The first losses, as they were when these were recorded; other processors round a little differently.
-    losses = [record["loss"] for record in read_log(out / "log.jsonl") if "loss" in record]
-    assert losses == pytest.approx(GOLDEN_LOSSES[f"{task}/{model}"], rel=1e-4)
+    assert losses_of(out) == pytest.approx(GOLDEN_LOSSES[f"{task}/{model}"], rel=1e-4)
+
+
+def losses_of(out: Path) -> list[float]:
+    return [record["loss"] for record in read_log(out / "log.jsonl") if "loss" in record]
+
+
+@pytest.mark.parametrize("task", ["bballs", "sc2"])
+def test_the_papers_preset_keeps_its_losses(tiny, train, tmp_path: Path, task: str) -> None:
+    config = tiny(task, preset="paper", steps=2, validate_every=2, modules=4, validation_sequences=2)
+    train(config, tmp_path / "run")
+    assert losses_of(tmp_path / "run") == pytest.approx(GOLDEN_LOSSES[f"paper/{task}"], rel=1e-6)
 
 
 @pytest.fixture(scope="module")

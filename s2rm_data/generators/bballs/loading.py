@@ -138,7 +138,7 @@ class BallSource:
         cut_frames = self.steps + int(self.next_views)
         views = self._crops(frames, frame[:, :cut_frames], request.view[:, :cut_frames])
         position, mask = request.view.float(), request.view_mask
-        following: dict[str, Tensor] = {}
+        following: dict[str, Any] = {}
         if self.next_views:
             following = {
                 "next_views": views[:, 1:],
@@ -187,6 +187,10 @@ class BallSource:
     @property
     def image_size(self) -> tuple[int, int]:
         return CROP, CROP
+
+    @property
+    def cell_size(self) -> float:
+        return 1.0
 
     @property
     def arena_size(self) -> tuple[float, float]:

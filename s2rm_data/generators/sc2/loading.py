@@ -42,6 +42,7 @@ class BattleRequest(Request):
     episode: Any  # (B,) number in the source
     start: Any  # (B,) first record of the window
     keep: Any  # (B, T + 1, N) bool, False where an agent is dropped: it gives no view, but still queries
+    ask: Any  # (B, T + 1, N) bool, False where an agent is not asked what it sees, though it may exist
 
     @property
     def view_keep(self) -> Any:
@@ -57,6 +58,8 @@ class Records(NamedTuple):
     position: Any  # (B, T + 1, N, 2) float32
     alive: Any  # (B, T + 1, N) bool
     keep: Any  # (B, T + 1, N) bool
+    ask: Any  # (B, T + 1, N) bool
+    counts: Any  # fields of `Batch`, known before anything is moved
 
 
 class BattleGroup:
@@ -100,6 +103,7 @@ class BattleSource:
         next_views: bool = False,
         device: torch.device | str = "cpu",
         limit: int | None = None,
+        query_share: float = 1.0,
     ) -> None:
         self.groups = [group.path for group in groups]
         self.members = [BattleGroup(group, limit) for group in groups]
@@ -112,6 +116,7 @@ class BattleSource:
         self.next_views, self.device = next_views, torch.device(device)
         self.units = shard_units(groups, limit)
         self.cached = CachedSequences(groups, STATES, limit) if has_cache(groups[0]) else None
+        self.query_share = query_share
         self._first = np.cumsum([0, *(len(m.length) for m in self.members)])  # of each member's episodes in the source
 
     def __len__(self) -> int:
@@ -123,11 +128,16 @@ class BattleSource:
         return member, episode - self._first[member]
 
     def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
-        """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are."""
+        """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are; a random
+        `query_share` of the agents is asked what it sees.
+        """
         member, number = self._located(sequence)
         lengths = [self.members[m].length[n] for m, n in zip(member, number, strict=True)]
         latest = np.maximum(np.array(lengths) - 1 - self.steps, 0)
-        return self._request(sequence, random.integers(0, latest + 1))
+        request = self._request(sequence, random.integers(0, latest + 1))
+        if self.query_share == 1.0:
+            return request
+        return request.replaced(ask=random.random(request.ask.shape) < self.query_share)
 
     def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
         """Windows that begin with the episode; nothing about them is random."""
@@ -135,7 +145,7 @@ class BattleSource:
 
     def _request(self, sequence: NDArray[np.int64], start: NDArray[np.int64]) -> BattleRequest:
         keep = np.ones((len(sequence), self.steps + 1, self.agents), np.bool_)
-        return BattleRequest(episode=sequence, start=start, keep=keep)
+        return BattleRequest(episode=sequence, start=start, keep=keep, ask=np.ones_like(keep))
 
     def drop(self, random: np.random.Generator, request: BattleRequest, fraction: float) -> BattleRequest:
         """Each agent is left out with this probability, at each step anew, independently of all others.
@@ -147,16 +157,18 @@ class BattleSource:
 
     def prepare(self, request: BattleRequest) -> Records | Batch:
         """What can be done ahead of time in another thread: on a CPU everything, else pinned tensors."""
-        tensors = [torch.from_numpy(values) for values in self._records(request)]
+        *arrays, counts = self._records(request)
+        tensors = [torch.from_numpy(values) for values in arrays]
         if self.device.type == "cpu":
-            return self._batch(Records(*tensors))
-        return Records(*(t.pin_memory() if self.device.type == "cuda" else t for t in tensors))
+            return self._batch(Records._make([*tensors, counts]))
+        return Records._make([*(t.pin_memory() if self.device.type == "cuda" else t for t in tensors), counts])
 
     def finish(self, prepared: Records | Batch) -> Batch:
         """The batch, on the source's device; on a GPU nothing here waits for it."""
         if isinstance(prepared, Batch):
             return prepared
-        return self._batch(Records(*(t.to(self.device, non_blocking=True) for t in prepared)))
+        *tensors, counts = prepared
+        return self._batch(Records._make([*(t.to(self.device, non_blocking=True) for t in tensors), counts]))
 
     def batch(self, request: BattleRequest) -> Batch:
         return self.finish(self.prepare(request))
@@ -171,6 +183,8 @@ class BattleSource:
             np.zeros((batch, *shape, 2), np.float32),
             np.zeros((batch, *shape), np.bool_),
             request.keep,
+            request.ask,
+            {},
         )
         member, number = self._located(request.episode)
         for m in np.unique(member):
@@ -179,14 +193,15 @@ class BattleSource:
             found = (window[name] for name in ("categories", "hecs", "height", "agent_position", "agent_alive"))
             for padded, values in zip(out, found, strict=False):
                 padded[rows, :, : self.members[m].agents] = values
-        return out
+        return out._replace(counts=_counts(out))
 
     def _batch(self, records: Records) -> Batch:
+        counts: dict[str, Any] = records.counts
         friendly, unit_type, _ = records.categories.unbind(-1)
         hecs = records.hecs.movedim(-1, -3)
         views = self._views(records)
         mask, position = records.alive & records.keep, records.position
-        following: dict[str, Tensor] = {}
+        following: dict[str, Any] = {}
         if self.next_views:
             following = {
                 "next_views": views[:, 1:],
@@ -198,9 +213,10 @@ class BattleSource:
             view_position=position[:, :-1],
             view_mask=mask[:, :-1],
             query_position=position[:, 1:],
-            query_mask=records.alive[:, 1:],
+            query_mask=(records.alive & records.ask)[:, 1:],
             targets=PolarTargets(friendly[:, 1:], unit_type[:, 1:], hecs[:, 1:]),
             **following,
+            **counts,
         )
 
     def _views(self, records: Records) -> Tensor:
@@ -217,5 +233,15 @@ class BattleSource:
         return self.grid.radial, self.grid.angular
 
     @property
+    def cell_size(self) -> float:
+        return self.grid.rho
+
+    @property
     def arena_size(self) -> tuple[float, float]:
         return float(MAP_SIZE), float(MAP_SIZE)
+
+
+def _counts(records: Records) -> dict[str, int]:
+    seen, asked = records.alive & records.keep, records.alive & records.ask
+    counts = {"view_count": seen[:, :-1], "next_view_count": seen[:, 1:], "query_count": asked[:, 1:]}
+    return {name: int(mask.sum()) for name, mask in counts.items()}

@@ -3,7 +3,8 @@
 The paper's figures of the layers are lost; kept is what its text says: seven layers with residual connections, the
 position concatenated after the second convolution of the encoder and after the first layer of the decoder.
 
-Legend: N views, R hidden states, Q queries of each, C channels, H x W pixels, d position features, w width.
+Legend: N views, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels, d position
+features, w width.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks
+from s2rm_data.models.codecs.rows import rows_of
 from s2rm_data.models.config import ModelConfig
 
 
@@ -24,6 +26,8 @@ class ConvEncoder(nn.Module):
 
     1 conv /2, 2 conv /2, [position], 3-4 residual block, 5 conv (/2 if polar), 6 residual conv, 7 linear.
     """
+
+    takes_position = False
 
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
@@ -64,6 +68,8 @@ class ConvDecoder(nn.Module):
     size that is not a multiple of four grows by two once or not at all.
     """
 
+    takes_position = False
+
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
         polar, self.width = config.learning.wraps, config.width
@@ -81,13 +87,10 @@ class ConvDecoder(nn.Module):
         with torch.no_grad():
             self.grow7.bias.copy_(config.learning.output_bias(config.output_bias))
 
-    def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
-        """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""
-        queries = s.shape[1]
-        x = in_chunks(self._unfold, hidden)
-        x = x.unsqueeze(1).expand(-1, queries, -1, -1, -1).flatten(0, 1)
-        y = in_chunks(self._draw, x, s.flatten(0, 1) if self.position else None)
-        return y.unflatten(0, (-1, queries))
+    def forward(self, hidden: Tensor, s: Tensor, present: Tensor | None = None) -> Tensor:
+        """(R, hidden_size), (R, Q, d), (P,) -> (P, C', H, W). Where no position is injected, s counts the queries."""
+        x, s = rows_of(in_chunks(self._unfold, hidden), s, present)
+        return in_chunks(self._draw, x, s if self.position else None)
 
     def _unfold(self, hidden: Tensor) -> Tensor:
         """(R, hidden_size) -> (R, C, *base), layer 2 before its activation."""

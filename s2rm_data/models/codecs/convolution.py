@@ -106,10 +106,10 @@ class Grow(nn.Module):
         return y.permute(0, 1, 3, 2, 4, 5).reshape(n, h * fh, w * fw, self.channels_out).permute(0, 3, 1, 2)
 
 
-def in_chunks(function: Callable[..., Tensor], *arguments: Tensor | None) -> Tensor:
+def in_chunks(function: Callable[..., Tensor], *arguments: Tensor | None, size: int | None = None) -> Tensor:
     """function(*arguments), on a CPU in chunks along the first dimension."""
-    first = next(a for a in arguments if a is not None)
-    if first.device.type != "cpu" or len(first) <= CPU_CHUNK:
+    first, size = next(a for a in arguments if a is not None), size or CPU_CHUNK
+    if first.device.type != "cpu" or len(first) <= size:
         return function(*arguments)
-    pieces = [[None] * -(-len(first) // CPU_CHUNK) if a is None else a.split(CPU_CHUNK) for a in arguments]
+    pieces = [[None] * -(-len(first) // size) if a is None else a.split(size) for a in arguments]
     return torch.cat([function(*piece) for piece in zip(*pieces, strict=True)])

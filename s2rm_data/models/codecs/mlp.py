@@ -1,6 +1,7 @@
 """Residual multi-layer perceptrons as encoder and decoder, for small budgets.
 
-Legend: N views, R hidden states, Q queries of each, C channels, H x W pixels, d position features.
+Legend: N views, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels, d position
+features.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from s2rm_data.models.codecs.rows import rows_of
 from s2rm_data.models.config import ModelConfig
 
 # Assumption: units a `width` of 32 stands for, so that one field sizes both codecs.
@@ -25,6 +27,8 @@ class ResidualBlock(nn.Module):
 
 
 class MLPEncoder(nn.Module):
+    takes_position = False
+
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
@@ -42,6 +46,8 @@ class MLPEncoder(nn.Module):
 
 
 class MLPDecoder(nn.Module):
+    takes_position = False
+
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
@@ -55,8 +61,9 @@ class MLPDecoder(nn.Module):
                 config.learning.output_bias(config.output_bias)[:, None]
             )
 
-    def forward(self, hidden: Tensor, s: Tensor) -> Tensor:
-        """(R, hidden_size), (R, Q, d) -> (R, Q, C', H, W). Without an injected position s only counts the queries."""
-        x = self.hidden(hidden).unsqueeze(1)
-        x = x + self.position(s * s.shape[-1] ** 0.5) if self.position else x.expand(-1, s.shape[1], -1)
+    def forward(self, hidden: Tensor, s: Tensor, present: Tensor | None = None) -> Tensor:
+        """(R, hidden_size), (R, Q, d), (P,) -> (P, C', H, W). Where no position is injected, s counts the queries."""
+        x, s = rows_of(self.hidden(hidden), s, present)
+        if self.position is not None:
+            x = x + self.position(s * s.shape[-1] ** 0.5)
         return self.linear(self.blocks(x).relu()).unflatten(-1, self.image_shape)

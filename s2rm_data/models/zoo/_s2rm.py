@@ -37,6 +37,8 @@ class S2RMConfig(ModelConfig):
     inject_position: bool = True
     # Divide c = W^L h by the row sums of W^L. The paper does not; W^L starts with a spectral radius of about two.
     normalise_rows: bool = False
+    # All modules start with the same weights, so that what they hold adds up from the first step on.
+    equal_starts: bool = False
 
 
 class Encoded(NamedTuple):

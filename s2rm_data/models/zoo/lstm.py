@@ -28,7 +28,7 @@ class LSTM(AdditiveModel):
     Config = LSTMConfig
     title, colour, marker, place = "LSTM", "#0072b2", "^", 3
     small_fields = {
-        "laptop": {"encoding_size": 256, "hidden_size": 512},
+        "laptop": {"encoding_size": 192, "hidden_size": 448},
         "smoke": {"hidden_size": 64},
     }
 

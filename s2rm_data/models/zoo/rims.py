@@ -60,7 +60,7 @@ class RIMs(AdditiveModel):
     Config = RIMsConfig
     title, colour, marker, place = "RIMs", "#e69f00", "v", 5
     small_fields = {
-        "laptop": {"encoding_size": 256},
+        "laptop": {"encoding_size": 192, "hidden_size": 450, "input_value_size": 256},
         "smoke": {"hidden_size": 60, "input_value_size": 32},
     }
 

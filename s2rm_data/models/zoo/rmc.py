@@ -27,7 +27,7 @@ class RMC(AdditiveModel):
     Config = RMCConfig
     title, colour, marker, place = "RMC", "#009e73", "D", 4
     small_fields = {
-        "laptop": {"encoding_size": 256, "head_size": 64, "key_size": 32},
+        "laptop": {"encoding_size": 192, "head_size": 80, "key_size": 32},
         "smoke": {"head_size": 16, "key_size": 16},
     }
 

@@ -34,6 +34,8 @@ class S2GRU(S2RM):
         super().__init__(config)
         self.hidden_limit = config.hidden_limit
         self.gru = ModuleGRU(config.modules, config.encoding_size, config.hidden_size)
+        if config.equal_starts:
+            self.gru.start_equal()
 
     def initial_state(self, batch_size: int) -> Tensor:
         weight = self.gru.weight_hidden

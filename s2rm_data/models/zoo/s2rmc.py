@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.models.config import Count, Size
-from s2rm_data.models.modules import ModuleLinear
+from s2rm_data.models.modules import ModuleLinear, start_equal
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
 from s2rm_data.models.world_model import full_precision
@@ -57,6 +57,9 @@ class S2RMC(S2RM):
         )
         self.message = ModuleLinear(config.modules, config.slots * self.memory.features, config.hidden_size)
         self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
+        if config.equal_starts:
+            for layer in (self.memory, self.message, self.h_bar_row):
+                start_equal(layer)
 
     def initial_state(self, batch_size: int) -> S2RMCState:
         memory = self.memory.initial_memory(batch_size)

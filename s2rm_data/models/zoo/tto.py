@@ -27,7 +27,7 @@ class TTO(AdditiveModel):
     Config = TTOConfig
     title, colour, marker, place = "TTO", "#56b4e9", "*", 6
     small_fields = {
-        "laptop": {"encoding_size": 256},
+        "laptop": {"encoding_size": 192},
         "smoke": {"hidden_size": 64},
     }
     needs_next_views = True

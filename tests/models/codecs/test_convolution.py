@@ -75,18 +75,20 @@ def test_any_polar_size_is_encoded_and_decoded(codec, size):
     encoder = build_encoder(config, position_size=8)
     decoder = build_decoder(config, 20, position_size=8)
     assert encoder(torch.rand(3, 24, *size), torch.rand(3, 8)).shape == (3, 16)
-    assert decoder(torch.rand(3, 20), torch.rand(3, 2, 8)).shape == (3, 2, 15, *size)
+    assert decoder(torch.rand(3, 20), torch.rand(3, 2, 8)).shape == (3 * 2, 15, *size)
 
 
-@pytest.mark.parametrize("codec", ["conv", "mlp"])
+@pytest.mark.parametrize("codec", ["conv", "mlp", "waves"])
 def test_queries_of_one_state_are_decoded_as_if_alone(codec):
     config = config_for("lstm", "bballs", codec=codec, width=8)
     decoder = build_decoder(config, 20, position_size=16)
-    hidden, s = torch.rand(2, 20), torch.randn(2, 3, 16)
-    together = decoder(hidden, s)
+    hidden, s = torch.rand(2, 20), torch.randn(2, 3, 2 if codec == "waves" else 16)
+    together = decoder(hidden, s).unflatten(0, (2, 3))
     for q in range(3):
-        torch.testing.assert_close(decoder(hidden, s[:, q : q + 1])[:, 0], together[:, q])
+        torch.testing.assert_close(decoder(hidden, s[:, q : q + 1]), together[:, q])
     assert not torch.allclose(together[:, 0], together[:, 1])
+    some = torch.tensor([1, 2, 4])
+    torch.testing.assert_close(decoder(hidden, s, some), together.flatten(0, 1)[some])
 
 
 def test_views_of_any_dtype_are_taken():

@@ -18,7 +18,7 @@ def patchy(batch):
     return dataclasses.replace(batch, view_mask=mask)
 
 
-@pytest.mark.parametrize("codec", ["conv", "mlp"])
+@pytest.mark.parametrize("codec", ["conv", "mlp", "waves"])
 @pytest.mark.parametrize("normalise_rows", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_s2gru_agrees_with_the_papers_equations(make_batch, small, codec, normalise_rows, dtype):

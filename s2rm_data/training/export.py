@@ -1,0 +1,38 @@
+"""A finished run as a small folder that can be kept and shared: weights in half precision, scores, curves, no state.
+
+What is left out: the state that a resumed run needs, the last weights, the records of single steps, pictures, timing,
+and the path of the store, which means nothing on another machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from s2rm_data.config import canonical_json
+from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.files import make_folder, write_whole
+from s2rm_data.models.weights import load_model, save_model
+from s2rm_data.sealing import read_run
+from s2rm_data.training.folder import RunFolder, read_log
+
+
+def export_run(run: Path, out: Path) -> int:
+    """Write the run in folder `run` to a new folder `out`; returns its size in bytes."""
+    source, target = RunFolder(run), RunFolder(out)
+    document = read_run(run)
+    if not source.is_complete:
+        raise UsageError(f"{run} is not finished; resume it with s2rm-train --resume --out {run}, then export it")
+    if out.exists() and any(out.iterdir()):
+        raise ConflictError(f"{out} is not empty; give --export another name, or remove it")
+    make_folder(out)
+    document["store"] = {**document.get("store", {}), "path": ""}
+    save_model(load_model(source.best).half(), target.best)
+    records = [record for record in read_log(source.log) if record.get("kind") != "step"]
+    write_whole(target.log, [canonical_json(record) + b"\n" for record in records])
+    for name in ("environment", "curves"):
+        if getattr(source, name).exists():
+            shutil.copyfile(getattr(source, name), getattr(target, name))
+    target.begin(document)
+    target.write_json(target.summary, source.read_json(source.summary))
+    return sum(path.stat().st_size for path in out.iterdir())
