@@ -1,6 +1,6 @@
 """How far the engine is from the real game: recorded battles, untrained agents, and networks trained in the game.
 
-    python benchmarks/real_battles.py open [--map 2s3z] [--copies 4] [--recordings FILE]
+    python benchmarks/real_battles.py open [--map 2s3z] [--copies 4] [--recordings FILE] [--half even]
     python benchmarks/real_battles.py closed [--map 8m] [--episodes 200]
     python benchmarks/real_battles.py --network agent.th --map 2s3z [--episodes 32]
     python benchmarks/real_battles.py                                     # open and closed
@@ -46,11 +46,12 @@ def game_facts() -> dict[str, Any]:
 # --- open loop
 
 
-def print_open(path: Path, maps: list[str], copies: int) -> None:
-    recordings = load(path)
-    for name, battles in recordings.items():
-        if maps and name not in maps and battles[0].scenario not in maps:
+def print_open(path: Path, maps: list[str], copies: int, half: str | None) -> None:
+    """`half` even or odd: only every other battle, so that rules can be chosen on one half and checked on the other."""
+    for name, every in load(path).items():
+        if maps and name not in maps and every[0].scenario not in maps:
             continue
+        battles = every[("even", "odd").index(half) :: 2] if half else every
         start = time.process_time()
         rows = compare(battles, play_recorded(battles, copies=copies))
         spent = time.process_time() - start
@@ -207,6 +208,7 @@ def main() -> None:
     parser.add_argument("--map", action="append", default=[], help="only this map; may be repeated")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="decoded recordings, gzipped JSON")
     parser.add_argument("--copies", type=int, default=4, help="how often each recorded battle is played")
+    parser.add_argument("--half", choices=("even", "odd"), help="every other recorded battle only")
     parser.add_argument("--episodes", type=int, help="episodes per map (200; 32 per network)")
     parser.add_argument("--network", type=Path, nargs="+", default=[], help="torch files of agents, with one --map")
     options = parser.parse_args()
@@ -217,7 +219,7 @@ def main() -> None:
             print_networks(options.network, options.map[0], options.episodes or 32)
             return
         if options.judge != "closed":
-            print_open(options.recordings, options.map, options.copies)
+            print_open(options.recordings, options.map, options.copies, options.half)
         if options.judge != "open":
             print_closed(options.map, options.episodes or 200)
     except UsageError as error:

@@ -95,6 +95,7 @@ class Engine:
     def _scatter_looks(self) -> None:
         """Give every unit its own phase of looking for targets; units that were placed by hand look at once."""
         self.ints[:, at.SCAN_WAIT] = np.stack([self._look_phase(slot) for slot in range(self.units)], axis=1)
+        self.ints[:, at.SCAN_WAIT][self.ints[:, at.ORDER] == Order.HUNT] = 0  # they are sent at whom they attack
 
     def _look_phase(self, number: int) -> NDArray[np.int64]:
         """(B,) loops until the unit of that number, counted over both sides, looks for the first time."""

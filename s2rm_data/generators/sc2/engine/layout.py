@@ -40,7 +40,7 @@ from s2rm_data.generators.sc2.units import (
     COOLDOWN,  # loops until the weapon is ready
     WINDUP,  # loops until the started attack hits or releases its missile; 0 = no attack under way
     BACKSWING,  # loops the unit stays rooted after its hit unless a new order comes
-    PENDING,  # loops until the released missile or the second hit lands; 0 = none
+    PENDING,  # loops until the released missile or the second hit lands, or the beams' sweep ends; 0 = none
     SHIELD_WAIT,  # loops until shields begin to regenerate
     PACE,  # speed reached, units per loop; counts for units that need time to accelerate
     FACE_X,
@@ -74,8 +74,9 @@ from s2rm_data.generators.sc2.units import (
     QUEUE,  # update order: the slots, shuffled every loop
     KIND,  # unit type, never changes
     PASSIVE,  # 1 = attacks only when ordered to
+    BURNT,  # bit u % 63 is set: the beams of unit u's last volley have hit it
     INT_ROWS,
-) = range(17)
+) = range(18)
 
 # columns of a battle's counters
 (

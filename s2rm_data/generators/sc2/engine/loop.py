@@ -17,6 +17,7 @@ from s2rm_data.generators.sc2.engine.combat import (
     in_reach,
     patient,
     release,
+    sweep,
 )
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.engine.motion import advance, waits_on
@@ -230,7 +231,9 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
         u = ints[at.QUEUE, k]
         if floats[at.PENDING, u] > 0.0:
             floats[at.PENDING, u] -= 1.0
-            if floats[at.PENDING, u] <= 0.0:
+            if stats[ints[at.KIND, u], at.LINE_HALF] > 0.0:
+                sweep(floats, ints, stats, agents, u)
+            elif floats[at.PENDING, u] <= 0.0:
                 arrive(floats, ints, stats, agents, u)
         walks = False
         if floats[at.HEALTH, u] > 0.0 and not (floats[at.WINDUP, u] > 0.0 and _wind_up(floats, ints, stats, agents, u)):

@@ -13,6 +13,7 @@ from sc2_duels import duel, loops_until
 
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.scenarios import parse
 
 # enemy attacker, passive agent, distance, loops until the agent is dead
@@ -31,8 +32,9 @@ DUELS = [
     ("1h", "1m", 5.0, 40 + 4 + 2 + 1),
     # 50 shield = 10 bites, 100 / 4 = 25 more; ceil(34 * 11.136) = 379, damage point ceil(2.672) = 3
     ("1zg", "1z", 0.9, 379 + 3 + 1),
-    # both beams, 20 a shot: 80 shield = 4 shots, 80 / 18 = 5 more; 8 * 24 = 192, damage point ceil(1.3312) = 2
-    ("1c", "1s", 6.0, 192 + 2 + 1),
+    # both beams, 20 a shot: 80 shield = 4 shots, 80 / 18 = 5 more; 8 * 24 = 192, damage point ceil(1.3312) = 2,
+    # and the beams need 5 loops to the target
+    ("1c", "1s", 6.0, 192 + 2 + 5 + 1),
     # 30 a hit: 2 leave 20 shield, the 3rd puts 10 - 1 on health, 71 / 29 = 3 more: 6; 5 * 29.6 = 148, ceil(5.3312) = 6
     ("1sc", "1s", 7.0, 148 + 6 + 1),
 ]
@@ -118,8 +120,40 @@ def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> N
     # target at 6 west; one neighbour 1.2 across, one 1.9 across (1.25 + 0.15 + 0.375 = 1.775), one 1.2 behind
     engine = duel("4m_vs_1c", (10.0, 16.0), (10.0, 17.2), (10.0, 14.1), (8.8, 16.0), (16.0, 16.0))
     engine.order(0, 4, Order.ATTACK, target=0)  # left to itself it draws one of those in reach
-    engine.run_loops(3)
+    engine.run_loops(12)
     assert engine.snapshot().health[0, :4].tolist() == [15.0, 15.0, 45.0, 45.0]
+
+
+def test_the_beams_sweep_from_the_target_outward_and_hit_nobody_twice() -> None:
+    engine = duel("3m_vs_1c", (10.0, 16.0), (10.0, 16.75), (10.0, 14.5), (16.0, 16.0))
+    engine.order(0, 3, Order.ATTACK, target=0)
+    engine.run_loops(7)  # damage point after 2, then 5 to the target
+    health = []
+    for _ in range(4):
+        engine.run_loops(1)
+        health.append(engine.snapshot().health[0, :3].tolist())
+    assert health == [[15.0, 45.0, 45.0], [15.0, 15.0, 45.0], [15.0, 15.0, 15.0], [15.0, 15.0, 15.0]]
+
+
+def test_the_beams_follow_their_target() -> None:
+    engine = duel("2m_vs_1c", (10.0, 16.0), (10.0, 12.0), (16.0, 16.0))
+    engine.order(0, 2, Order.ATTACK, target=0)
+    engine.order(0, 0, Order.MOVE, point=(10.0, 20.0))
+    engine.run_loops(8)
+    assert engine.snapshot().health[0].tolist() == [15.0, 45.0, 200.0]
+
+
+def test_a_shot_at_one_of_them_makes_walking_enemies_look_at_once() -> None:
+    engine = Engine(parse("3m"), np.arange(30))
+    engine.run_loops(20)
+    blind = engine.ints[:, at.SCAN_WAIT, 3:].copy()
+    assert (blind > 0).any()
+    for battle in range(30):
+        engine.place(battle, 0, (16.0, 16.0))
+        engine.order(battle, 0, Order.ATTACK, target=3)
+    engine.run_loops(3)
+    assert (engine.damage_taken[:, 3] > 0).all()
+    assert (engine.ints[:, at.FOCUS, 3:] == 0).all()
 
 
 def test_a_missile_flies_on_when_its_shooter_dies_and_a_second_hit_does_not_come() -> None:
