@@ -6,9 +6,9 @@ Generators describe themselves with these two types and know no store; the store
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,3 +70,21 @@ class SplitSource(Protocol):
 
     def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
         """Arrays of the sequences start..stop-1, each (stop - start, *spec.shape) of the spec's dtype."""
+
+
+class Lent(NamedTuple):
+    """One sequence, (1, *spec.shape) by array name, in memory that is used again for the next.
+
+    `used_nbytes`: how many bytes of an array may be other than zero, where that is known; all after them are zero.
+    """
+
+    arrays: dict[str, np.ndarray]
+    used_nbytes: dict[str, int]
+
+
+@runtime_checkable
+class LendingSource(Protocol):
+    """A split source that can also lend what `produce` gives, which saves filling and reading memory that is blank."""
+
+    def lend(self, start: int, stop: int) -> Iterator[Lent]:
+        """The sequences start..stop-1; each is good until the next is asked for."""

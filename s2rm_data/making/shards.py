@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.schema import ArraySpec, SplitSource
+from s2rm_data.schema import ArraySpec, LendingSource, Lent, SplitSource
 from s2rm_data.store.codec import assemble_shard, encode_chunk
 
 BATCH_NBYTES = 2 << 20  # raw bytes of all arrays that a worker holds at once
@@ -21,22 +21,30 @@ class ShardBuilder:
         self._spec = spec
         self._slots = sequences // spec.chunk
         self._chunks: list[bytes] = []
-        self._rest = np.empty((0, *spec.shape), dtype=spec.dtype)
+        self._next = np.zeros((spec.chunk, *spec.shape), dtype=spec.dtype)  # a chunk that fills up
+        self._filled = 0  # sequences in it
 
-    def add(self, values: NDArray[Any]) -> None:
+    def add(self, values: NDArray[Any], used_nbytes: int | None = None) -> None:
+        """`used_nbytes`: of a single sequence, how many bytes may be other than zero."""
         spec = self._spec
         if values.dtype != np.dtype(spec.dtype) or values.shape[1:] != spec.shape:
             raise TypeError(f"{spec.name}: got {values.dtype} {values.shape[1:]}, promised {spec.dtype} {spec.shape}")
-        values = np.concatenate([self._rest, values]) if len(self._rest) else values
-        full = len(values) - len(values) % spec.chunk
-        for start in range(0, full, spec.chunk):
-            self._chunks.append(encode_chunk(values[start : start + spec.chunk], spec.level))
-        self._rest = values[full:].copy()
+        if spec.chunk == 1:
+            for number in range(len(values)):
+                self._chunks.append(encode_chunk(values[number : number + 1], spec.level, used_nbytes))
+            return
+        while len(values):
+            taken = min(spec.chunk - self._filled, len(values))
+            self._next[self._filled : self._filled + taken] = values[:taken]
+            self._filled, values = self._filled + taken, values[taken:]
+            if self._filled == spec.chunk:
+                self._chunks.append(encode_chunk(self._next, spec.level))
+                self._filled = 0
 
     def finish(self) -> list[bytes]:
         """The shard's bytes in pieces; a last chunk that is not full is padded with the fill value, as in any Zarr."""
-        if len(self._rest):
-            pad = np.zeros((self._spec.chunk - len(self._rest), *self._spec.shape), dtype=self._spec.dtype)
+        if self._filled:
+            pad = np.zeros((self._spec.chunk - self._filled, *self._spec.shape), dtype=self._spec.dtype)
             self.add(pad)
         return assemble_shard(self._chunks, self._slots)
 
@@ -53,11 +61,18 @@ def build_shard(
     `tick(n)` is called after every n sequences; what it raises ends the work.
     """
     builders = {spec.name: ShardBuilder(spec, sequences) for spec in source.arrays}
+    for part in _parts(source, start, stop):
+        for name, builder in builders.items():
+            builder.add(part.arrays[name], part.used_nbytes.get(name))
+        tick(len(part.arrays[source.arrays[0].name]))
+    return {name: builder.finish() for name, builder in builders.items()}
+
+
+def _parts(source: SplitSource, start: int, stop: int) -> Iterator[Lent]:
+    """The sequences one by one from a source that lends them, else a few megabytes at a time."""
+    if isinstance(source, LendingSource):
+        yield from source.lend(start, stop)
+        return
     step = batch_sequences(source.arrays)
     for first in range(start, stop, step):
-        last = min(first + step, stop)
-        values = source.produce(first, last)
-        for name, builder in builders.items():
-            builder.add(values[name])
-        tick(last - first)
-    return {name: builder.finish() for name, builder in builders.items()}
+        yield Lent(source.produce(first, min(first + step, stop)), {})

@@ -20,6 +20,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from s2rm_data.errors import DamagedStoreError
+from s2rm_data.store.blank import compress_blank_tail
 
 ABSENT = np.uint64(2**64 - 1)
 _thread = threading.local()  # zstd contexts are not thread-safe
@@ -42,10 +43,14 @@ def _crc(data: bytes) -> bytes:
     return struct.pack("<I", google_crc32c.value(data))
 
 
-def encode_chunk(values: NDArray[Any], level: int) -> bytes:
-    """One chunk's bytes; `values` has the chunk's full shape."""
+def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = None) -> bytes:
+    """One chunk's bytes; `values` has the chunk's full shape. If only the first `used_nbytes` bytes may be other than
+    zero, saying so saves time and changes nothing else.
+    """
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-    compressed = _compressor(level).compress(little.data.cast("B") if little.size else b"")
+    data = little.data.cast("B") if little.size else memoryview(b"")
+    compress = _compressor(level).compress
+    compressed = compress(data) if used_nbytes is None else compress_blank_tail(compress, level, data, used_nbytes)
     return compressed + _crc(compressed)
 
 

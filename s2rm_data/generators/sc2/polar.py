@@ -48,6 +48,8 @@ NOBODY, UNKNOWN, STOPS, MOVES_NORTH, MOVES_SOUTH, MOVES_EAST, MOVES_WEST, ATTACK
 HECS_CHANNELS = ("health", "energy", "cooldown", "shield")
 HECS_DIVISORS = (256.0, 256.0, 32.0, 256.0)  # hit points, energy, loops, hit points
 
+NOT_NOTED = np.empty(0, np.int64)  # for `render_frames`: nobody asks which cells were drawn upon
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolarGrid:
@@ -109,10 +111,14 @@ def action_category(action, unit_type):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out):  # type: ignore[no-untyped-def]
-    """Draws the living units around one agent; returns how many are in view and how many lost their cell to another."""
+def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out, drawn):  # type: ignore[no-untyped-def]
+    """Draws the living units around one agent; returns how many are in view and how many lost their cell to another.
+
+    Numbers of the cells drawn upon go to `drawn`, if there is room for any; its first entry counts them.
+    """
     categories, images = out
-    radial = points.shape[0]
+    radial, angular = points.shape[:2]
+    first = (frame * action.shape[1] + agent) * radial * angular
     x, y = np.float64(position[frame, agent, 0]), np.float64(position[frame, agent, 1])
     agents, in_view, lost = action.shape[1], 0, 0
     rho = radius / radial
@@ -128,6 +134,9 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
             lost += 1
             if off >= owner[i, j]:
                 continue
+        elif drawn.size > 0:
+            drawn[0] += 1
+            drawn[drawn[0]] = first + i * angular + j
         owner[i, j] = off
         categories[i, j, FRIENDLY] = 1 if unit < agents else 0
         categories[i, j, UNIT_TYPE] = unit_type[unit]
@@ -156,10 +165,10 @@ def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out):  # type: ignore[no-untyped-def]
+def render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out, drawn):  # type: ignore[no-untyped-def]
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
 
-    terrain has `margin` cells of height 0 around the map, enough for the field of view of an agent at its edge.
+    drawn: see `_draw_units`. terrain has `margin` cells of height 0 around the map, enough for the field of view of an agent at its edge.
     """
     categories, images, height, in_view, lost = out
     owner = np.empty(points.shape[:2])
@@ -173,8 +182,9 @@ def _render_frames(length, position, hecs, unit_type, action, terrain, margin, r
                 continue
             image = (categories[frame, agent], images[frame, agent])
             seen, gone = _draw_units(
-                frame, agent, position, hecs, unit_type[frame // steps], action, radius, edges, points, owner, image
-            )
+                frame, agent, position, hecs, unit_type[frame // steps], action, radius, edges, points, owner, image,
+                drawn,
+            )  # fmt: skip
             in_view[frame // steps] += seen
             lost[frame // steps] += gone
             x, y = margin + np.float64(position[frame, agent, 0]), margin + np.float64(position[frame, agent, 1])
@@ -192,11 +202,11 @@ def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
 
 
 @lru_cache(maxsize=8)
-def _tables(grid: PolarGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def tables(grid: PolarGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return grid.edges(), grid.points()
 
 
-def _check_on_map(states: Mapping[str, NDArray[Any]], terrain: NDArray[np.uint8]) -> None:
+def check_on_map(states: Mapping[str, NDArray[Any]], terrain: NDArray[np.uint8]) -> None:
     """The compiled code looks up the terrain without asking."""
     inside = (states["unit_position"] >= 0) & (states["unit_position"] <= np.array(terrain.shape, np.float32))
     outside = (states["unit_health"] > 0) & ~inside.all(axis=-1)
@@ -223,14 +233,14 @@ def render(
         raise UsageError(f"terrain is {terrain.dtype}; give the game's bytes, as source.terrain_height(scenario) does")
     B, T, N = states["action"].shape
     U = states["unit_type"].shape[1]
-    _check_on_map(states, terrain)
+    check_on_map(states, terrain)
     margin = math.ceil(grid.radius) + 1
-    edges, points = _tables(grid)
+    edges, points = tables(grid)
     shape = (B * T, N, grid.radial, grid.angular)
     categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
     height = np.zeros((B * T, N, grid.radial * grid.angular), np.uint8)
     in_view, lost = np.zeros(B, np.int32), np.zeros(B, np.int32)
-    _render_frames(
+    render_frames(
         np.ascontiguousarray(states["length"], dtype=np.int64),
         np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(B * T, U, 2),
         hecs_of(states).reshape(B * T, U, 4),
@@ -242,6 +252,7 @@ def render(
         edges,
         points,
         (categories, hecs, height, in_view, lost),
+        NOT_NOTED,
     )
     images = {"categories": categories, "hecs": hecs, "height": height.reshape(shape)}
     batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}

@@ -10,7 +10,7 @@ played in does not show in it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from s2rm_data.config import between, check_fields, checked, from_json, one_of, 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import maps, scenarios
 from s2rm_data.generators.sc2.arrays import array_specs
+from s2rm_data.generators.sc2.canvas import Canvas
 from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES
 from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
 from s2rm_data.generators.sc2.engine import Engine
@@ -38,7 +39,7 @@ from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.registry import plugins_used
-from s2rm_data.schema import ArraySpec
+from s2rm_data.schema import ArraySpec, Lent
 from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
 GENERATOR_VERSION = 2
@@ -134,6 +135,29 @@ class Sc2Split:
         images = render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
         values = record | images
         return {spec.name: values[spec.name] for spec in self.arrays}
+
+    def lend(self, start: int, stop: int) -> Iterator[Lent]:
+        """The episodes start..stop-1 one by one; see `schema.LendingSource`."""
+        canvas = self._canvas()
+        for number in range(start, stop):
+            block, row = divmod(number, BLOCK)
+            record = {name: values[row : row + 1] for name, values in self._block(block).items()}
+            images, used_nbytes = canvas.draw(record)
+            values = record | images
+            yield Lent({spec.name: values[spec.name] for spec in self.arrays}, used_nbytes)
+
+    def _canvas(self) -> Canvas:
+        """A thread keeps its last one."""
+        armies = scenarios.parse(self.config.scenario)
+        key = (self.config.steps, armies.agent_count, armies.enemy_count, self.config.grid, armies.terrain)
+        if getattr(_recent, "canvas_key", None) != key:
+            terrain = terrain_height(self.config.scenario)
+            units = armies.agent_count + armies.enemy_count
+            _recent.canvas = Canvas(
+                steps=self.config.steps, agents=armies.agent_count, units=units, grid=self.config.grid, terrain=terrain
+            )
+            _recent.canvas_key = key
+        return _recent.canvas
 
     def _block(self, block: int) -> Record:
         """The roll-out of a block; a thread keeps its last one, since it asks for its episodes in order."""
