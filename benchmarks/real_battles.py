@@ -75,7 +75,7 @@ def play_random(name: str, episodes: int) -> tuple[NDArray[np.int64], NDArray[np
     scenario = scenarios.parse(name)
     seeds = sequence_seeds(0, f"benchmark/{name}", 0, episodes)
     engine = Engine(scenario, seeds)
-    team = Team("random", epsilon=0.0, seeds=seeds, agents=engine.agents, starts=starts(scenario))
+    team = Team("random", epsilon=0.0, seeds=seeds, agents=engine.agents, starts=starts(scenario, engine.snapshot()))
     returns, step = np.zeros(episodes), 0
     while not engine.done.all():
         actions = team.act(engine.snapshot(), engine.available(), step=step, running=~engine.done)

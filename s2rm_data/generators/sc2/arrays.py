@@ -19,8 +19,7 @@ _LEVEL = 1  # zstd 3 takes longer and saves little here
 def action_count(scenario: str) -> int:
     """A: no-op, stop, four moves, and one for each target; a healer aims at agents, all others at enemies."""
     armies = scenarios.parse(scenario)
-    heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in armies.agents)
-    return Action.ATTACK + max(armies.enemy_count, armies.agent_count if heals else 0)
+    return Action.ATTACK + max(armies.enemy_count, armies.agent_count if armies.heals else 0)
 
 
 def array_specs(config: Sc2Config) -> tuple[ArraySpec, ...]:

@@ -133,7 +133,7 @@ class Battle:
         return Unit(
             slot=slot,
             side="agents" if slot < self.engine.agents else "enemies",
-            type=UNIT_TYPES[int(self.engine.unit_type[slot])],
+            type=UNIT_TYPES[int(self.engine.kinds[0, slot])],
             position=(float(x), float(y)),
             facing=(float(facing[0]), float(facing[1])),
             health=float(now.health[0, slot]),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from s2rm_data.config import between, check_fields
+from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.formation import formation
@@ -32,10 +33,16 @@ class Sc2Config:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        formation(scenarios.parse(self.scenario))  # refuses an army that does not fit the map
+        armies = scenarios.parse(self.scenario)
+        if armies.generated is None:
+            formation(armies)  # refuses an army that does not fit the map
         policy = find(self.policy)
         if policy.network is not None:
-            armies = scenarios.parse(self.scenario)
+            if armies.generated is not None:
+                raise UsageError(
+                    f"policy {self.policy!r} is a trained one, which knows one pair of armies; scenario "
+                    f"{self.scenario!r} draws new ones for every episode: take a script"
+                )
             sizes = Features(formation(armies).unit_type, armies.agent_count)
             policy.network.require(self.scenario, sizes.observation_size, sizes.agents, sizes.actions)
         if self.epsilon is None:

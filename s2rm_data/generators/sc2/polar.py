@@ -168,7 +168,8 @@ def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
 def render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out, drawn):  # type: ignore[no-untyped-def]
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
 
-    drawn: see `_draw_units`. terrain has `margin` cells of height 0 around the map, enough for the field of view of an agent at its edge.
+    drawn: see `_draw_units`. terrain has `margin` cells of height 0 around the map, enough for the field of view of an
+    agent at its edge.
     """
     categories, images, height, in_view, lost = out
     owner = np.empty(points.shape[:2])

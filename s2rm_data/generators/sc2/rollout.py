@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.generators.sc2.codes import Action, Order
+from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.scenarios import Scenario
 from s2rm_data.generators.sc2.snapshot import Snapshot
-from s2rm_data.generators.sc2.team import Team
+from s2rm_data.generators.sc2.team import SMAC_SIGHT, UNIT_SIGHT, Team
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 NOBODY = -1
@@ -65,10 +66,19 @@ class Battles(Protocol):
         """(B,) codes.Outcome."""
 
 
-def starts(scenario: Scenario) -> NDArray[np.float64]:
-    """(2, 2) where the enemies and where the agents start, map coordinates: the mean of their spawn points."""
+def starts(scenario: Scenario, snapshot: Snapshot) -> NDArray[np.float64]:
+    """(B, 2, 2) where the enemies and where the agents start, map coordinates: the mean of their spawn points.
+
+    In a generated scenario nobody knows where the enemies start: the mirror image of the agents' mean is as good a
+    guess as any.
+    """
+    B, N = len(snapshot.health), snapshot.agents
+    if scenario.generated is not None:
+        ours = snapshot.position[:, :N].astype(np.float64).mean(axis=1)
+        return np.stack([np.array([SIZE, 0.0]) + ours * [-1.0, 1.0], ours], axis=1)
     armies = (scenario.enemies, scenario.agents)
-    return np.array([np.average([s.spawn for s in army], axis=0, weights=[s.count for s in army]) for army in armies])
+    means = [np.average([s.spawn for s in army], axis=0, weights=[s.count for s in army]) for army in armies]
+    return np.broadcast_to(np.array(means), (B, 2, 2)).copy()
 
 
 def rollout(
@@ -76,7 +86,14 @@ def rollout(
 ) -> Record:
     """Plays fresh battles to their end, or for `steps` steps; all arrays of a split but the images, each (B, ...)."""
     snapshot = battles.snapshot()
-    team = Team(policy, epsilon=epsilon, seeds=seeds, agents=snapshot.agents, starts=starts(scenario))
+    team = Team(
+        policy,
+        epsilon=epsilon,
+        seeds=seeds,
+        agents=snapshot.agents,
+        starts=starts(scenario, snapshot),
+        sight=UNIT_SIGHT if scenario.generated else SMAC_SIGHT,
+    )
     running = np.ones(len(seeds), dtype=np.bool_)
     length = np.zeros(len(seeds), dtype=np.int16)
     record = blank_record(snapshot, battles.available().shape[2], steps)
@@ -92,7 +109,7 @@ def rollout(
         snapshot = battles.snapshot()
         if not running.any():
             break
-    record_agent_orders(record, snapshot.unit_type)
+    record_agent_orders(record)
     record |= {"length": length, "outcome": battles.outcome.astype(np.uint8), "policy": team.policy, "seed": seeds}
     blank_after_end(record)
     return record
@@ -138,11 +155,11 @@ def record_sight(
     record["available"][:, step] = available
 
 
-def record_agent_orders(record: Record, unit_type: NDArray[np.uint8]) -> None:
+def record_agent_orders(record: Record) -> None:
     """What agents do in step t is their action t, not the order they were still under when they chose it."""
     action = record["action"].astype(np.int64)
     N = action.shape[2]
-    healer = _HEALER[unit_type[:N]]
+    healer = _HEALER[record["unit_type"][:, None, :N]]
     aimed = np.where(healer, Order.HEAL, Order.ATTACK)
     walks = np.where(action >= Action.NORTH, Order.MOVE, Order.IDLE)
     record["unit_order"][:, :, :N] = np.where(action >= Action.ATTACK, aimed, walks)

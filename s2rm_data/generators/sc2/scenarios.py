@@ -3,7 +3,8 @@
 A scenario is a name: one of SMAC's 23 maps, or anything the grammar spells. An army is written as numbers and letters
 (`1c3s5z`: one colossus, three stalkers, five zealots); `A_vs_B` gives the enemies an army of their own, else both
 sides get the same. Letters: m marine, mr marauder, mv medivac, s stalker, z zealot, c colossus, h hydralisk, zg
-zergling, b baneling, and for enemies only sc spine crawler.
+zergling, b baneling, and for enemies only sc spine crawler. `10gen_protoss_5_vs_5` is one of SMACv2's, whose armies
+and places are drawn anew for every episode (`generated`).
 
 Armies, spawn points, orders and terrain of SMAC's maps are those of the map files' scripts; limits are SMAC's registry.
 """
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.generators.sc2 import generated
 from s2rm_data.generators.sc2.codes import Order
+from s2rm_data.generators.sc2.generated import Generated
 from s2rm_data.generators.sc2.units import NUMBER_OF_LETTERS, UNIT_TYPES
 
 Point = tuple[float, float]
@@ -40,7 +43,7 @@ class Squad:
 class Scenario:
     """`order` is what the map's script orders the enemies on spawn: ATTACK_MOVE to a point drawn evenly between the
     two of `order_segment`, HUNT (attack the agents wherever they are) or IDLE (stand and attack what comes into
-    reach).
+    reach). A generated scenario has no squads; its enemies are idle and under the map's script (engine/generated.py).
     """
 
     name: str
@@ -50,14 +53,29 @@ class Scenario:
     terrain: str = "band"
     order: Order = Order.ATTACK_MOVE
     order_segment: tuple[Point, Point] = (_WEST, _WEST)
+    generated: Generated | None = None
 
     @property
     def agent_count(self) -> int:
-        return sum(squad.count for squad in self.agents)
+        return self.generated.agents if self.generated else sum(squad.count for squad in self.agents)
 
     @property
     def enemy_count(self) -> int:
-        return sum(squad.count for squad in self.enemies)
+        return self.generated.enemies if self.generated else sum(squad.count for squad in self.enemies)
+
+    @property
+    def agent_types(self) -> tuple[int, ...]:
+        """Unit types that agents may have."""
+        return self.generated.unit_types if self.generated else tuple(squad.unit_type for squad in self.agents)
+
+    @property
+    def enemy_types(self) -> tuple[int, ...]:
+        return self.generated.unit_types if self.generated else tuple(squad.unit_type for squad in self.enemies)
+
+    @property
+    def heals(self) -> bool:
+        """Whether an agent may be a healer, whose actions aim at agents."""
+        return any(UNIT_TYPES[number].is_healer for number in self.agent_types)
 
 
 def _army(spelling: str, spawn: Point) -> tuple[Squad, ...]:
@@ -167,8 +185,8 @@ PAPER_EXTRA = ("1s2z", "2s5z", "5s3z")
 
 
 def names() -> list[str]:
-    """SMAC's maps and the paper's own scenarios; the grammar spells any number more."""
-    return [*SMAC, *PAPER_EXTRA]
+    """SMAC's maps, the paper's own scenarios and SMACv2's; the grammar spells any number more."""
+    return [*SMAC, *PAPER_EXTRA, *generated.NAMES]
 
 
 @cache
@@ -176,6 +194,8 @@ def parse(name: str) -> Scenario:
     """The scenario of that name; a name that is neither SMAC's nor spelled by the grammar is an error."""
     if name in SMAC:
         return SMAC[name]
+    if name.startswith(generated.PREFIX):
+        return _generated(name)
     ours, separator, theirs = name.partition("_vs_")
     if not separator:
         theirs = ours
@@ -190,6 +210,18 @@ def parse(name: str) -> Scenario:
     count = sum(number for _, number in _tokens(ours))
     limit_steps = next(limit for most, limit in _LIMITS if count <= most)
     return _face_to_face(name, ours, theirs, limit_steps)
+
+
+def _generated(name: str) -> Scenario:
+    return Scenario(
+        name=name,
+        agents=(),
+        enemies=(),
+        limit_steps=generated.LIMIT_STEPS,
+        terrain=generated.TERRAIN,
+        order=Order.IDLE,
+        generated=generated.parse_generated(name),
+    )
 
 
 def _letters() -> str:

@@ -22,7 +22,7 @@ class Snapshot:
     """Game values as the SC2 API gives them, in float32; positions are map coordinates, x east, y north."""
 
     agents: int  # N
-    unit_type: NDArray[np.uint8]  # (U,) 1..9, spine crawler 10; see units.py
+    unit_type: NDArray[np.uint8]  # (U,), or (B, U) if armies differ; 1..9, spine crawler 10; see units.py
     position: NDArray[np.float32]  # (B, U, 2)
     health: NDArray[np.float32]  # (B, U) 0 = dead
     shield: NDArray[np.float32]  # (B, U)

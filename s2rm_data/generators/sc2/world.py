@@ -106,7 +106,8 @@ class Battles(World):
     help = """Generate StarCraft II battles, seen through each agent's polar images; no game needed.
 
     Scripted policies play the scenario on the embedded engine, or in StarCraft II itself. A scenario is one of SMAC's,
-    or anything spelled like them: 1s2z, 5s3z, 7s4z_vs_3c.
+    or anything spelled like them: 1s2z, 5s3z, 7s4z_vs_3c. In SMACv2's scenarios, such as 10gen_terran_5_vs_5, every
+    episode draws its own armies and places.
 
     \b
     Examples:
@@ -118,11 +119,17 @@ class Battles(World):
     """
 
     def plan(self, *, backend: str = "auto", **options: Any) -> Making:
-        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, choose
+        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, Choice, choose
+        from s2rm_data.generators.sc2.scenarios import parse
         from s2rm_data.generators.sc2.source import plan
 
         splits = plan(**{name: value for name, value in options.items() if value is not None})
         choice = choose(backend)
+        drawn = [split.config.scenario for split in splits if parse(split.config.scenario).generated]
+        if drawn and choice.backend != ENGINE:
+            if backend != AUTO:
+                raise UsageError(f"scenario {drawn[0]!r} is played on the embedded engine only; use --backend engine")
+            choice = Choice(backend=ENGINE, why=f"the embedded engine, the only one that plays {drawn[0]}")
         notes = (f"--backend {choice.backend}: {choice.why}",) if backend == AUTO else ()
         if choice.backend == ENGINE:
             return Making(splits=splits, shard_size=SHARD_EPISODES, notes=notes)
@@ -131,10 +138,13 @@ class Battles(World):
     def listing(self) -> str:
         from s2rm_data.generators.sc2.scenarios import parse
 
-        lines = ["Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides)"]
+        lines = [
+            "Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides;",
+            "           10gen_RACE_N_vs_M draws armies of protoss, terran or zerg)",
+        ]
         for name in _scenarios():
             entry = parse(name)
-            lines.append(f"  {name:<18} {entry.agent_count:>2} against {entry.enemy_count:>2}")
+            lines.append(f"  {name:<22} {entry.agent_count:>2} against {entry.enemy_count:>2}")
         lines += ["", "Policies"]
         lines += [f"  {name:<18} {_description(name)}" for name in _policies()]
         return "\n".join(lines)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.batch import Engine
+from s2rm_data.generators.sc2.engine.generated import attack_nearest
 from s2rm_data.generators.sc2.engine.step import order_unit
 from s2rm_data.generators.sc2.scenarios import Scenario
 
@@ -28,7 +29,21 @@ class Arena(Engine):
 
     def __init__(self, scenario: Scenario, seed: int, *, jitter: bool = True, head_start: bool = True) -> None:
         super().__init__(scenario, [seed], jitter=jitter, head_start=head_start)
-        self.unit_type = self.unit_type.copy()
+        self.unit_type = self.unit_type.reshape(-1).copy()
+
+    def empty(self) -> None:
+        """Take everybody out and forget them."""
+        for slot in range(self.units):
+            self.kill(0, slot)
+        self.forget_dead()
+
+    def wake(self) -> None:
+        """Let the agents pick targets by themselves while they stand idle, as the game's own units do."""
+        self.ints[0, at.PASSIVE] = 0
+
+    def attack_nearest(self) -> None:
+        """The script of SMACv2's map."""
+        attack_nearest(self.floats, self.ints, self._table, self.agents, self.counters)
 
     @property
     def alive(self) -> NDArray[np.bool_]:

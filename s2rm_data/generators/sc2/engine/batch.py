@@ -15,6 +15,13 @@ from s2rm_data.generators.sc2.codes import Action, Order, Outcome
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.acting import act_batch, look_batch
 from s2rm_data.generators.sc2.engine.chance import JITTERS, NEXT_DRAW, SEED, WORDS, setup_draws
+from s2rm_data.generators.sc2.engine.generated import (
+    attack_nearest,
+    enemy_points,
+    mask_ranges,
+    mask_targets,
+    rescale_reward,
+)
 from s2rm_data.generators.sc2.engine.loop import LOOK_LOOPS
 from s2rm_data.generators.sc2.engine.step import (
     KILL_REWARD,
@@ -66,15 +73,19 @@ class Engine:
     ) -> None:
         self.scenario = scenario
         self.seeds = np.atleast_1d(np.asarray(seeds, dtype=np.uint64))
-        self.unit_type = formation(scenario).unit_type
+        if scenario.generated is not None:
+            self.unit_type, drawn = scenario.generated.draw(self.seeds)  # (B, U), (B, U, 2)
+        else:
+            self.unit_type = formation(scenario).unit_type  # (U,)
         self.agents = scenario.agent_count
-        self.units = len(self.unit_type)
+        self.units = self.unit_type.shape[-1]
         ground = terrain(scenario.terrain)
         self._table, self._land, self._ways = at.table(), ground.passable, _ways(ground)
         self._limits = np.array([scenario.limit_steps, _max_reward(scenario)])
-        heals = any(UNIT_TYPES[squad.unit_type].is_healer for squad in scenario.agents)
-        self.actions = Action.ATTACK + (max(self.agents, scenario.enemy_count) if heals else scenario.enemy_count)
-        if position is None:
+        self.actions = Action.ATTACK + max(scenario.enemy_count, self.agents if scenario.heals else 0)
+        if position is None and scenario.generated is not None:
+            centred = drawn - CENTRE
+        elif position is None:
             centred = self._draw_formations(mirrored_formation)
         else:
             centred = np.broadcast_to(self._checked(position), (len(self.seeds), self.units, 2))
@@ -125,10 +136,10 @@ class Engine:
         return self.floats, self.ints, self._table, self.agents, self._land, self._ways
 
     def _fill(self, centred: NDArray[np.float64], mirror: bool) -> None:
-        stats = self._table[self.unit_type]  # (U, TYPE_COLUMNS)
+        stats = self._table[self.unit_type]  # (U, TYPE_COLUMNS), or one for each battle
         self.floats[:, at.X], self.floats[:, at.Y] = centred[..., 0], centred[..., 1]
         for row, column in ((at.HEALTH, at.HEALTH_MAX), (at.SHIELD, at.SHIELD_MAX), (at.ENERGY, at.ENERGY_START)):
-            self.floats[:, row] = stats[:, column]
+            self.floats[:, row] = stats[..., column]
         self.floats[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
         for row in (at.TARGET, at.FOCUS, at.PENDING_TARGET):
             self.ints[:, row] = -1
@@ -145,7 +156,9 @@ class Engine:
         enemies = slice(self.agents, None)
         self.ints[:, at.ORDER, enemies] = self.scenario.order
         self._send(enemies, self._enemy_goal())
-        if mirror:
+        if mirror and self.scenario.generated is not None:
+            self.ints[:, at.ORDER] = Order.HUNT
+        elif mirror:
             squads = self.scenario.enemies
             there = np.average([squad.spawn for squad in squads], axis=0, weights=[squad.count for squad in squads])
             self.ints[:, at.ORDER, : self.agents] = Order.ATTACK_MOVE
@@ -167,7 +180,7 @@ class Engine:
         place = np.stack([self.floats[:, at.X, army], self.floats[:, at.Y, army]], axis=-1)  # (B, n, 2)
         own = goal[:, None] + place - place.mean(axis=1, keepdims=True)
         cells = np.clip(np.floor(own + CENTRE).astype(np.int64), 0, SIZE - 1)
-        planes = self._table[self.unit_type[army], at.PLANE].astype(np.int64)
+        planes = self._table[self.unit_type[..., army], at.PLANE].astype(np.int64)
         inside = (np.abs(own) < CENTRE).all(axis=-1) & self._land[planes, cells[..., 0], cells[..., 1]]
         return np.where(inside[..., None], own, goal[:, None])
 
@@ -178,10 +191,19 @@ class Engine:
         given = np.ascontiguousarray(actions, dtype=np.int64)
         if given.shape != (len(self.seeds), self.agents):
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")
+        if self.scenario.generated is None:
+            step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward, self._near)
+            return
+        units, before = (self.floats, self.ints, self._table, self.agents, self.counters), np.empty(len(self.seeds))
+        enemy_points(self.floats, self.agents, self.counters, before)
+        attack_nearest(*units)
         step_batch(*self._shared, self._limits, self.counters, self.words, given, self.reward, self._near)
+        rescale_reward(*units, before, self.reward)
 
     def act(self, actions: NDArray[np.int64], move_amount: float) -> None:
         """Give the agents' actions (B, N) as orders, moves by `move_amount`, and run no loop; `run_loops` follows."""
+        if self.scenario.generated is not None:
+            attack_nearest(self.floats, self.ints, self._table, self.agents, self.counters)
         act_batch(self.floats, self.ints, self._table, self.agents, actions, move_amount)
 
     def run_loops(self, loops: int) -> None:
@@ -213,7 +235,7 @@ class Engine:
     def place(self, battle: int, unit: int, point: tuple[float, float]) -> None:
         """Put a unit, dead or alive, fresh and idle onto a map point."""
         self.kill(battle, unit)
-        stats = self._table[self.unit_type[unit]]
+        stats = self._table[self.ints[battle, at.KIND, unit]]
         self.floats[battle, [at.X, at.Y], unit] = np.array(point) - CENTRE
         fresh = stats[[at.HEALTH_MAX, at.SHIELD_MAX, at.ENERGY_START]]
         self.floats[battle, [at.HEALTH, at.SHIELD, at.ENERGY], unit] = fresh
@@ -270,6 +292,8 @@ class Engine:
         """(B, N, A) SMAC's availability masks."""
         masks = np.empty((len(self.seeds), self.agents, self.actions), dtype=np.bool_)
         available_batch(self.floats, self.ints, self._table, self.agents, self._land, masks)
+        if self.scenario.generated is not None:
+            mask_targets(self.floats, self.ints, self._table, self.agents, mask_ranges(), masks)
         return masks
 
     def orders(self) -> Orders:
@@ -277,6 +301,11 @@ class Engine:
         named = np.where((kind == Order.ATTACK) | (kind == Order.HEAL), self.ints[:, at.TARGET], self.ints[:, at.FOCUS])
         point = np.stack([self.floats[:, at.GOAL_X], self.floats[:, at.GOAL_Y]], axis=-1) + CENTRE
         return Orders(kind=kind, target=named.astype(np.int16), point=point.astype(np.float32))
+
+    @property
+    def kinds(self) -> NDArray[np.int64]:
+        """(B, U) unit types, battle by battle."""
+        return self.ints[:, at.KIND]
 
     @property
     def outcome(self) -> NDArray[np.int64]:

@@ -52,12 +52,12 @@ _ACT = nb.void(
     nb.int64,
     nb.uint64[::1],
     nb.float64,
-    nb.float64,
-    nb.uint8[::1],
+    nb.float64[::1],
+    nb.uint8[:, ::1],
     nb.float32[:, :, ::1],
     nb.types.UniTuple(_F32, 4),
     nb.boolean[:, :, ::1],
-    nb.float64[:, ::1],
+    nb.float64[:, :, ::1],
     nb.int64[:, :, ::1],
     nb.int16[:, ::1],
 )
@@ -92,7 +92,7 @@ def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # 
     health, shield, energy, cooldown = stats
     row[FRIEND] = 1.0 if unit < agents else 0.0
     row[INDEX] = unit if unit < agents else unit - agents
-    row[TYPE] = unit_type[unit]
+    row[TYPE] = unit_type[battle, unit]
     row[DX] = np.float64(position[battle, unit, 0]) - np.float64(position[battle, agent, 0])
     row[DY] = np.float64(position[battle, unit, 1]) - np.float64(position[battle, agent, 1])
     row[DISTANCE2] = row[DX] * row[DX] + row[DY] * row[DY]
@@ -104,12 +104,12 @@ def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # 
 def _look(rows, battle, agent, agents, sight, unit_type, position, stats):  # type: ignore[no-untyped-def]
     """Fills `rows` with what the agent sees and returns how many."""
     _fill_row(rows[0], battle, agent, agent, agents, unit_type, position, stats)
-    count = 1
-    for unit in range(unit_type.shape[0]):
+    count, far = 1, sight[unit_type[battle, agent]]
+    for unit in range(unit_type.shape[1]):
         if unit == agent or stats[0][battle, unit] <= 0.0:
             continue
         _fill_row(rows[count], battle, unit, agent, agents, unit_type, position, stats)
-        if rows[count, DISTANCE2] < sight * sight:  # SMAC: strictly nearer than the sight range
+        if rows[count, DISTANCE2] < far * far:  # SMAC: strictly nearer than the sight range
             count += 1
     return count
 
@@ -120,11 +120,12 @@ def act(  # type: ignore[no-untyped-def]
 ):
     """Writes the actions (B, N) of all agents of the battles marked in `asked` (B,).
 
-    stats: health, shield, energy, cooldown (B, U) each; available (B, N, A); starts (2, 2): where the enemies and where
-    the agents started; memory (B, N, MEMORY). An agent's draws depend on (seed of the episode, step, agent) alone.
+    sight: by unit type; unit_type (B, U); stats: health, shield, energy, cooldown (B, U) each; available (B, N, A);
+    starts (B, 2, 2): where the enemies and where the agents started; memory (B, N, MEMORY). An agent's draws depend on
+    (seed of the episode, step, agent) alone.
     """
     agents = actions.shape[1]
-    rows = np.empty((unit_type.shape[0] + 1, COLUMNS))
+    rows = np.empty((unit_type.shape[1] + 1, COLUMNS))
     places = np.empty((2, 2))
     for battle in range(actions.shape[0]):
         if not asked[battle]:
@@ -135,8 +136,8 @@ def act(  # type: ignore[no-untyped-def]
                 continue
             count = _look(rows, battle, agent, agents, sight, unit_type, position, stats)
             for place in range(2):
-                places[place, 0] = starts[place, 0] - position[battle, agent, 0]
-                places[place, 1] = starts[place, 1] - position[battle, agent, 1]
+                places[place, 0] = starts[battle, place, 0] - position[battle, agent, 0]
+                places[place, 1] = starts[battle, place, 1] - position[battle, agent, 1]
             words = philox(seeds[battle], DOMAIN, np.uint64(step), np.uint64(agent))
             mask = available[battle, agent]
             choice = choose(rows[:count], places, mask, memory[battle, agent], words[0])

@@ -58,7 +58,7 @@ class LiveEpisode:
             "policy": np.zeros(1, dtype=np.uint8),
             "seed": np.array([seed], dtype=np.uint64),
         }
-        rollout.record_agent_orders(self._record, self._slots.unit_type)
+        rollout.record_agent_orders(self._record)
         rollout.blank_after_end(self._record)
         return self._record
 
@@ -70,7 +70,7 @@ def _slots(env: Any, scenario: Scenario) -> Slots:
             f"the environment has {len(agents)} agents and {len(enemies)} enemies, scenario {scenario.name!r} has "
             f"{scenario.agent_count} and {scenario.enemy_count}; name the right one with scenario="
         )
-    types = types_by_id((unit.unit_type for unit in agents), (squad.unit_type for squad in scenario.agents))
+    types = types_by_id((unit.unit_type for unit in agents), scenario.agent_types)
     unknown = sorted({unit.unit_type for unit in enemies} - set(TYPE_OF_STANDARD))
     if not types or unknown:
         raise UsageError(

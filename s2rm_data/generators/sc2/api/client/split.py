@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from s2rm_data.generators.sc2.config import Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
+from s2rm_data.schema import Lent
 from s2rm_data.seeding import sequence_seeds
 
 ATTEMPTS = 3
@@ -45,6 +46,10 @@ class GameSplit(Sc2Split):
         record = {name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]}
         values = record | render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
         return {spec.name: values[spec.name] for spec in self.arrays}
+
+    def lend(self, start: int, stop: int) -> Iterator[Lent]:
+        for number in range(start, stop):
+            yield Lent(self.produce(number, number + 1), {})
 
 
 def played_by(games: Games, splits: Sequence[Sc2Split]) -> list[GameSplit]:

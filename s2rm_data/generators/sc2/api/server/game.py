@@ -3,21 +3,22 @@ other.
 
 The rules of SMAC's maps are those of the maps' own scripts: armies stand there from the start, the enemies under
 their order; when nobody of either side is left, both armies are created anew. On a map whose name ends in `_battle`
-the game ends instead when one army is dead.
+the game ends instead when one army is dead, and the agents are the game's own units, which attack by themselves.
+SMACv2's map 32x32_flat is empty: clients create the armies, and its script sends idle enemies to the nearest agent.
 """
 
 # U units of both sides, agents first
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
@@ -30,30 +31,46 @@ from s2rm_data.generators.sc2.api.catalogue import (
 )
 from s2rm_data.generators.sc2.codes import ORDERS, Order
 from s2rm_data.generators.sc2.engine.arena import Arena
+from s2rm_data.generators.sc2.engine.generated import SCRIPT_LOOPS
 from s2rm_data.generators.sc2.formation import CENTRE
 from s2rm_data.generators.sc2.maps import SIZE, terrain
-from s2rm_data.generators.sc2.units import UNIT_TYPES, contact_distance
+from s2rm_data.generators.sc2.placing import NOWHERE, contacts, nearest_free, planes, spiral
+from s2rm_data.generators.sc2.scenarios import Scenario
+from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.philox import philox
 
 BATTLE_SUFFIX = "_battle"
 _DOMAIN = np.uint64(0x5343322D53455256)  # "SC2-SERV": seeds of the battles after a game's first
 LOOPS_BETWEEN_CHECKS = 500  # about 40 ms of the largest battles
 MOST_UNITS = 400  # living at once; no SMAC map has more than 66
-MOST_LOGGED = 100_000  # commands of one battle kept for its replay
+MOST_LOGGED = 100_000  # events of one battle kept for its replay
+REPLAY_FORMAT = "s2rm-data battle 2"
+CREATE, KILL = "create", "kill"
+_EDGE = SIZE - 2.0**-12  # the easternmost and northernmost point; a client's float32 may round to the edge itself
 
 VICTORY, DEFEAT, TIE = 1, 2, 3  # sc2api.proto, Result
 
+FLAT_MAP = "32x32_flat"
+_FLAT = Scenario(name=FLAT_MAP, agents=(), enemies=(), limit_steps=200, terrain="open", order=Order.IDLE)
+# The types of agents on SMACv2's map; ids follow their names, as on all maps.
+_AGENT_TYPES = tuple(number for number, unit in UNIT_TYPES.items() if unit.speed_per_second > 0)
+_SOMEBODY = scenarios.parse("1m")
 
-_RINGS = [1, 64, 512]  # the nearest spots are tried first
+
+def scenario_of_map(map_name: str) -> Scenario:
+    """What is fought on a map that is asked for."""
+    return _FLAT if map_name == FLAT_MAP else scenarios.parse(map_name.removesuffix(BATTLE_SUFFIX))
 
 
-@cache
-def _spiral() -> NDArray[np.float64]:
-    """(n, 2) displacements, nearest first: an eighth of a unit apart up to one unit away, then a half up to nine."""
-    fine, coarse = np.arange(-8, 9) / 8, np.arange(-18, 19) / 2
-    grids = [np.stack([g.ravel() for g in np.meshgrid(axis, axis, indexing="ij")], axis=1) for axis in (fine, coarse)]
-    spots = np.unique(np.concatenate(grids), axis=0)
-    return spots[np.argsort(np.sum(spots**2, axis=1), kind="stable")]
+class Event(NamedTuple):
+    """What came from outside: an order, `create` (target is the unit type's id, goal the spot) or `kill`."""
+
+    loop: int
+    what: str
+    tag: int
+    target: int = 0  # tag
+    goal: tuple[float, float] | None = None  # relative to the map's centre, unrounded; of `create` a map point
+    owner: int = 0
 
 
 def battle_seed(seed: int, battle: int) -> int:
@@ -83,21 +100,30 @@ class Game:
     control_enemy: bool = False
     died: list[int] = field(default_factory=list)  # tags, since the last observation
     queues: dict[int, deque[Command]] = field(default_factory=dict)
-    log: deque[tuple[int, int, int, int, tuple[float, float] | None]] = field(
-        default_factory=lambda: deque(maxlen=MOST_LOGGED)
-    )
+    log: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_LOGGED))
 
     def __post_init__(self) -> None:
         self.ends = self.map_name.endswith(BATTLE_SUFFIX)
-        self.scenario = scenarios.parse(self.map_name.removesuffix(BATTLE_SUFFIX))
+        self.flat = self.map_name == FLAT_MAP
+        self.scenario = scenario_of_map(self.map_name)
+        self.scripted = self.flat or self.scenario.generated is not None
         self.terrain = terrain(self.scenario.terrain)
-        self.custom = custom_ids(squad.unit_type for squad in self.scenario.agents)
+        kinds = _AGENT_TYPES if self.scripted else self.scenario.agent_types
+        self.custom = {} if self.ends else custom_ids(kinds)
         self._begin(self.seed)
 
     def _begin(self, seed: int) -> None:
         # No head start: a game's first battle has none, and in later ones SMAC waits a loop longer than armies need.
-        self.arena = Arena(self.scenario, seed, head_start=False)
+        if self.flat:
+            self.arena = Arena(dataclasses.replace(_FLAT, agents=_SOMEBODY.agents, enemies=_SOMEBODY.enemies), seed, head_start=False)
+            self.arena.empty()
+        else:
+            self.arena = Arena(self.scenario, seed, head_start=False)
+        if self.ends:
+            self.arena.wake()
+        self.begin_loop = self.loop
         self.tag_of = [next(self.tags) for _ in range(self.arena.units)]  # by slot
+        self.first_tag = self.tag_of[0] if self.tag_of else 0  # 0: the first unit to be created has it
         self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
         self.battle_seed = seed
         self.queues.clear()
@@ -126,7 +152,7 @@ class Game:
 
         `check` is called now and then; what it raises ends the run after the loops done so far.
         """
-        if not self.alive and not self.ends and loops > 0:
+        if not self.alive and not self.ends and not self.flat and loops > 0:
             self.loop += 1
             loops -= 1
             self.battle += 1
@@ -144,6 +170,10 @@ class Game:
     def _run_loops(self, loops: int, check: Callable[[], None]) -> None:
         while loops > 0:
             some = 1 if self.queues else min(loops, LOOPS_BETWEEN_CHECKS)
+            if self.scripted:
+                some = min(some, SCRIPT_LOOPS - self.loop % SCRIPT_LOOPS)
+                if self.loop % SCRIPT_LOOPS == 0:
+                    self.arena.attack_nearest()
             self.arena.run_loops(some)
             self.loop += some
             loops -= some
@@ -167,7 +197,7 @@ class Game:
         target = self.slot(command.target) if command.target else None
         if command.target and target is None:
             return
-        self.log.append((self.loop, self.tag_of[slot], command.kind, command.target, command.goal))
+        self.log.append(Event(self.loop, ORDERS[command.kind], self.tag_of[slot], command.target, command.goal))
         if command.goal is not None:
             self.arena.order_to(slot, command.kind, command.goal)
         else:
@@ -192,30 +222,30 @@ class Game:
             raise UsageError(f"no unit type {api_type} on map {self.map_name!r}; there are {known}")
         if owner not in (PLAYER, OPPONENT):
             raise UsageError(f"no player {owner} to own a unit; there are 1 and 2")
-        if not all(0 <= coordinate < SIZE for coordinate in point):
+        if not all(0 <= coordinate <= SIZE for coordinate in point):
             raise UsageError(f"the point {point} lies outside of the map, which reaches from 0 to {SIZE}")
+        if self.flat and not self.alive and self.arena.units:
+            self.battle += 1
+            self._begin(self.battle_seeds(self.battle))
         if len(self.alive) >= MOST_UNITS:
             raise UsageError(f"there are {MOST_UNITS} units already, and no room for more")
         if self.arena.units > MOST_UNITS:
             self._reslot(self.arena.forget_dead())
-        spot = self._free_spot(number, point)
-        self._reslot(self.arena.add(number, spot, agent=owner == PLAYER, passive=custom))
+        spot = self._free_spot(number, (min(point[0], _EDGE), min(point[1], _EDGE)))
+        order = self.arena.add(number, spot, agent=owner == PLAYER, passive=custom)
+        self._reslot(order)
+        self.log.append(Event(self.loop, CREATE, self.tag_of[order.index(-1)], api_type, spot, owner))
 
     def _free_spot(self, number: int, point: tuple[float, float]) -> tuple[float, float]:
         """The point itself if the unit can stand there, else the nearest spot where it can."""
-        unit, kinds = UNIT_TYPES[number], self.arena.unit_type[self.alive]
-        others = [UNIT_TYPES[int(kind)] for kind in kinds]
-        apart = np.array([contact_distance(unit, other) for other in others])
-        places = self.arena.centred[self.alive] + CENTRE
-        for spots in np.array_split(np.array(point) + _spiral(), _RINGS):
-            inside = spots[((spots >= 0) & (spots < SIZE)).all(axis=1)]
-            cells = inside.astype(np.int64)
-            standable = inside[self.terrain.passable[unit.plane][cells[:, 0], cells[:, 1]]]
-            gaps = np.sum((standable[:, None] - places[None]) ** 2, axis=-1)
-            free = standable[(gaps >= apart**2).all(axis=1)]
-            if len(free):
-                return float(free[0, 0]), float(free[0, 1])
-        raise UsageError(f"there is no room for a {unit.name} near {point}")
+        x, y = float(point[0]), float(point[1])
+        kinds, places = self.arena.unit_type[self.alive], self.arena.centred[self.alive] + CENTRE
+        tables = (contacts(), planes(), self.terrain.passable, spiral())
+        spot = nearest_free(x, y, np.uint8(number), kinds, places, len(kinds), *tables)
+        if spot == NOWHERE:
+            raise UsageError(f"there is no room for a {UNIT_TYPES[number].name} near {point}")
+        dx, dy = spiral()[spot]
+        return x + float(dx), y + float(dy)
 
     def kill(self, tags: list[int]) -> None:
         """Take units out; tags of nobody are ignored, as in the game."""
@@ -223,6 +253,7 @@ class Game:
             slot = self.slot(tag)
             if slot is not None:
                 self.arena.kill(0, slot)
+                self.log.append(Event(self.loop, KILL, tag))
                 self.died.append(tag)
                 self._living.discard(tag)
         self._count()
@@ -235,19 +266,17 @@ class Game:
         self._count()
 
     def replay(self) -> bytes:
-        """What was ordered in this battle, as JSON: enough to play it again on the engine, nothing the game could
-        read.
+        """What happened in this battle from outside, as JSON: enough to play it again on the engine (`saved.py`),
+        nothing the game could read.
         """
-        commands = [
-            {"loop": loop, "tag": tag, "order": ORDERS[kind], "target": target or None, "goal_from_centre": goal}
-            for loop, tag, kind, target, goal in self.log
-        ]
         content = {
-            "format": "s2rm-data battle",
+            "format": REPLAY_FORMAT,
             "map": self.map_name,
             "seed": self.battle_seed,
+            "begin_loop": self.begin_loop,
             "loop": self.loop,
-            "tags": self.tag_of,
-            "commands": commands,
+            "first_tag": self.first_tag,
+            "whole": len(self.log) < MOST_LOGGED,
+            "events": [event._asdict() for event in self.log],
         }
         return json.dumps(content).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from s2rm_data.errors import ConflictError, DiskError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.api.server.game import BATTLE_SUFFIX
+from s2rm_data.generators.sc2.api.server.game import BATTLE_SUFFIX, FLAT_MAP
 
 BUILD = 75689  # pysc2 and python-sc2 take the highest Base number; this one is 4.10.0, whose data the engine follows
 MARK = "s2rm-data map"
@@ -30,6 +30,7 @@ def install(folder: Path, extra_scenarios: tuple[str, ...] = ()) -> list[Path]:
         folder / _MARKER: json.dumps({"made_by": "s2rm-data sc2-server install", "build": BUILD}) + "\n",
         folder / "Versions" / f"Base{BUILD}" / "SC2_x64": _LAUNCHER.format(python=shlex.quote(sys.executable)),
     }
+    files[folder / "Maps" / "SMAC_Maps" / f"{FLAT_MAP}.SC2Map"] = f"{MARK}: {FLAT_MAP}\n"
     for name in dict.fromkeys(names):
         files[folder / "Maps" / "SMAC_Maps" / f"{name}.SC2Map"] = f"{MARK}: {name}\n"
         files[folder / "Maps" / "Battles" / f"{name}{BATTLE_SUFFIX}.SC2Map"] = f"{MARK}: {name}{BATTLE_SUFFIX}\n"

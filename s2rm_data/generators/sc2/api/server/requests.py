@@ -19,7 +19,7 @@ from s2rm_data.errors import S2RMError, UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.api.catalogue import COMPUTER, CONTROL_ENEMY, PARTICIPANT, SEED_NAME
 from s2rm_data.generators.sc2.api.packages import require_protocol
-from s2rm_data.generators.sc2.api.server.game import BATTLE_SUFFIX, DEFEAT, VICTORY, Game
+from s2rm_data.generators.sc2.api.server.game import DEFEAT, FLAT_MAP, VICTORY, Game, scenario_of_map
 from s2rm_data.generators.sc2.api.server.install import BUILD, placeholder_name
 from s2rm_data.generators.sc2.api.server.orders import ERROR, NOT_SUPPORTED, SUCCESS, give
 from s2rm_data.generators.sc2.api.server.units import Observer
@@ -126,7 +126,7 @@ class Client:
         if refusal is None:
             try:
                 name = _map_name(request)
-                scenarios.parse(name.removesuffix(BATTLE_SUFFIX))
+                scenario_of_map(name)
                 self._created = (name, _seed(request))
                 self._opponent = next((setup for setup in request.player_setup if setup.type == COMPUTER), None)
                 self._waiting = self._new_game()  # compiled code is loaded now, while clients expect a wait
@@ -194,7 +194,7 @@ class Client:
         response.data_build = response.base_build = BUILD
 
     def _available_maps(self, request: Any, response: Any) -> None:
-        response.local_map_paths.extend(f"SMAC_Maps/{name}.SC2Map" for name in scenarios.names())
+        response.local_map_paths.extend(f"SMAC_Maps/{name}.SC2Map" for name in [*scenarios.names(), FLAT_MAP])
 
     # play
 

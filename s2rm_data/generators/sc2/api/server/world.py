@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.generators.sc2.api.catalogue import (
-    STANDARD_ID,
-    api_name,
-)
+from s2rm_data.generators.sc2.api.catalogue import FIRST_CUSTOM_ID, STANDARD_ID, api_name
 from s2rm_data.generators.sc2.api.server.game import Game
 from s2rm_data.generators.sc2.api.server.orders import abilities_of
 from s2rm_data.generators.sc2.codes import Ability
@@ -45,8 +42,9 @@ def write_game_info(response: Any, game: Game, options: Any, opponent: Any) -> N
     response.map_name = game.map_name
     response.mod_names.append("Mods/Liberty.SC2Mod")
     response.local_map_path = f"{game.map_name}.SC2Map"
-    for player, kind, army in ((1, _PARTICIPANT, game.scenario.agents), (2, _COMPUTER, game.scenario.enemies)):
-        race = race_of(UNIT_TYPES[army[0].unit_type])
+    armies = (game.scenario.agent_types, game.scenario.enemy_types)
+    for player, kind, types in ((1, _PARTICIPANT, armies[0]), (2, _COMPUTER, armies[1])):
+        race = race_of(UNIT_TYPES[types[0]]) if types else _TERRAN
         info = response.player_info.add(player_id=player, type=kind, race_requested=race, race_actual=race)
         if kind == _COMPUTER:  # it decides nothing; clients want to read back what they asked for
             info.difficulty = opponent.difficulty if opponent is not None else _VERY_EASY
@@ -61,7 +59,7 @@ def write_game_info(response: Any, game: Game, options: Any, opponent: Any) -> N
     _write_bits(start.pathing_grid, ground)
     _write_bits(start.placement_grid, ground & (z == np.round(z)))  # ramps, at heights between, cannot be built upon
     _write_image(start.terrain_height, 8, np.rint(game.terrain.height * 255).astype(np.uint8).T.tobytes())
-    x, y = game.scenario.enemies[0].spawn
+    x, y = game.scenario.enemies[0].spawn if game.scenario.enemies else (CENTRE, CENTRE)
     start.start_locations.add(x=x, y=y)
 
 
@@ -77,25 +75,34 @@ def _write_image(image: Any, bits: int, data: bytes) -> None:
 def write_data(response: Any, game: Game, request: Any) -> None:
     """The catalogue: abilities and unit types, the built-in ones and the map's own. There are no upgrades, buffs,
     effects.
+
+    As the game's, both lists are dense: entry n has id n. What is not here is not `available`.
     """
     if request.ability_id:
-        for ability_id, (name, target, general) in _ABILITIES.items():
-            ability = response.abilities.add(
-                ability_id=ability_id, link_name=name, button_name=name, friendly_name=name
-            )
-            ability.available, ability.target = True, target
-            if general:
-                ability.remaps_to_ability_id = general
+        for ability_id in range(max(_ABILITIES) + 1):
+            _write_ability(response.abilities.add(ability_id=ability_id), ability_id)
     if request.unit_type_id:
-        for number, api_id in STANDARD_ID.items():
-            _write_unit_type(response.units.add(), api_id, number, api_name(number))
-        for number, api_id in game.custom.items():
-            _write_unit_type(response.units.add(), api_id, number, f"{api_name(number)}_RL")
+        known = {api_id: (number, api_name(number)) for number, api_id in STANDARD_ID.items()}
+        known |= {api_id: (number, f"{api_name(number)}_RL") for number, api_id in game.custom.items()}
+        for api_id in range(FIRST_CUSTOM_ID + len(game.custom)):
+            data = response.units.add(unit_id=api_id)
+            if api_id in known:
+                _write_unit_type(data, *known[api_id])
 
 
-def _write_unit_type(data: Any, api_id: int, number: int, name: str) -> None:
+def _write_ability(data: Any, ability_id: int) -> None:
+    if ability_id not in _ABILITIES:
+        return
+    name, data.target, general = _ABILITIES[ability_id]
+    data.link_name = data.button_name = data.friendly_name = name
+    data.available = True
+    if general:
+        data.remaps_to_ability_id = general
+
+
+def _write_unit_type(data: Any, number: int, name: str) -> None:
     unit = UNIT_TYPES[number]
-    data.unit_id, data.name, data.available, data.race = api_id, name, True, race_of(unit)
+    data.name, data.available, data.race = name, True, race_of(unit)
     data.attributes.extend(sorted(_ATTRIBUTES[attribute] for attribute in unit.attributes))
     data.sight_range, data.movement_speed, data.armor = unit.sight, unit.speed_per_second, unit.armour
     data.food_required = 1.0
