@@ -115,7 +115,9 @@ class Game:
     def _begin(self, seed: int) -> None:
         # No head start: a game's first battle has none, and in later ones SMAC waits a loop longer than armies need.
         if self.flat:
-            self.arena = Arena(dataclasses.replace(_FLAT, agents=_SOMEBODY.agents, enemies=_SOMEBODY.enemies), seed, head_start=False)
+            self.arena = Arena(
+                dataclasses.replace(_FLAT, agents=_SOMEBODY.agents, enemies=_SOMEBODY.enemies), seed, head_start=False
+            )
             self.arena.empty()
         else:
             self.arena = Arena(self.scenario, seed, head_start=False)
