@@ -3,6 +3,7 @@
     python benchmarks/sc2.py [--scenario 3s5z] [--policy smac] [--episodes 400] [--batch 200]
     python benchmarks/sc2.py --policies       # win rates and episode lengths on the paper's scenarios, as a table
     python benchmarks/sc2.py --resolutions    # units lost and bytes per episode at several sizes of the images
+    python benchmarks/sc2.py --generation     # end to end, with images lent and made whole; both to the same bytes
 
 Stages: `engine` plays the steps; `sight` is what it tells (snapshot, masks, orders); `policy` chooses actions; `record`
 keeps what was seen and done; `render` draws the polar images, one episode at a time as generation does; `write`
@@ -13,6 +14,7 @@ run of a few episodes: it is cached between processes.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import tempfile
 import time
@@ -36,6 +38,7 @@ from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.generators.sc2.source import play as roll_out
 from s2rm_data.making import generate
 from s2rm_data.seeding import sequence_seeds
+from s2rm_data.store import Store
 
 STAGES = ("engine", "sight", "policy", "record", "render", "write")
 
@@ -105,6 +108,39 @@ def write_seconds(config: Sc2Config, episodes: int, made: float) -> tuple[float,
         return whole - made, time.process_time() - start
 
 
+class Whole:
+    """A split that makes its arrays whole instead of lending them."""
+
+    def __init__(self, split: Sc2Split) -> None:
+        self._split = split
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "lend":
+            raise AttributeError(name)
+        return getattr(self.__dict__["_split"], name)
+
+
+def print_generation(config: Sc2Config, episodes: int) -> None:
+    """Steps per CPU-second from the seed to the committed store, and the digest of its content; in turns, best of 3."""
+    split = Sc2Split(config=config, seed=0, split="train", count=episodes)
+    best: dict[str, float] = {}
+    digests, steps = set(), 0
+    for _ in range(3):
+        for name, source in (("lent", split), ("whole", Whole(split))):
+            with tempfile.TemporaryDirectory() as folder:
+                start = time.process_time()
+                generate([source], Path(folder) / "data.zarr", workers=1, shard_size=200)
+                best[name] = min(best.get(name, 1e9), time.process_time() - start)
+                files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+                digests.add(hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest())
+                steps = int(Store(Path(folder) / "data.zarr")[split.group]["length"][:].sum())
+    for name, seconds in best.items():
+        print(f"{name:>8} {steps / seconds:>12,.0f} steps/CPU-s, {1000 * seconds / episodes:.2f} ms per episode")
+    print(f"content: {', '.join(sorted(digests))}")
+    if len(digests) > 1:
+        raise SystemExit("the bytes differ")
+
+
 def print_policies(episodes: int) -> None:
     """Win rate in percent, its standard error, and the mean length in steps, played to SMAC's limit of the map."""
     names = PAPER_TRAINING + PAPER_TEST
@@ -148,11 +184,15 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=200)
     parser.add_argument("--policies", action="store_true")
     parser.add_argument("--resolutions", action="store_true")
+    parser.add_argument("--generation", action="store_true")
     options = parser.parse_args()
     if options.policies or options.resolutions:
         (print_policies if options.policies else print_resolutions)(options.episodes)
         return
     config = Sc2Config(scenario=options.scenario, policy=options.policy)
+    if options.generation:
+        print_generation(config, options.episodes)
+        return
     start = time.perf_counter()
     run(config, 2, 2, Clock())
     print(f"first episodes, with compilation or loading of compiled code: {time.perf_counter() - start:.1f} s")

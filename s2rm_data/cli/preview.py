@@ -39,23 +39,27 @@ def _options_of(world: World) -> tuple[Option, ...]:
     help="Folder for the pictures.",
 )
 def preview(store: StorePath, group: str | None, number: int, rows: int, out: Path, given: dict[str, Any]) -> None:
-    """Draw sequences of a GROUP of STORE: an animated GIF of one, and a PNG contact sheet.
+    """Draw sequences of a GROUP of STORE, or a saved REPLAY: an animated GIF of one, and a PNG contact sheet.
 
     Bouncing balls: the frame, with the crops that an observer sees outlined on it and drawn beside it. StarCraft II:
     the battle from above, beside one agent's polar images; the contact sheet shows steps of the episode. Worlds of
     plug-ins are drawn as they say, or else the largest images among their arrays. Without GROUP, the first training
-    group is drawn.
+    group is drawn. A replay is a file that SMAC, pysc2 or python-sc2 saved while playing against s2rm-data sc2-server.
 
     \b
     Examples:
       s2rm-data preview data.zarr
       s2rm-data preview data.zarr bballs/test_6 -n 12
       s2rm-data preview data.zarr sc2/3s5z/train --agent 3
+      s2rm-data preview sc2/Replays/3m_2026-01-01-12-00-00.SC2Replay
     """
     from s2rm_data.inspection.world import inspection_of
     from s2rm_data.painting import save_gif, save_image
     from s2rm_data.store import Store
 
+    if isinstance(store, Path) and store.is_file():
+        _preview_file(store, group, rows, out, given)
+        return
     opened = Store(store)
     chosen = opened[group or _first_group(opened)]
     if not 0 <= number < len(chosen):
@@ -67,6 +71,27 @@ def preview(store: StorePath, group: str | None, number: int, rows: int, out: Pa
         name, images, sheet = inspection.preview(chosen, number, rows, progress, **options)
     click.echo(str(save_gif(images, out / f"{name}.gif", inspection.milliseconds)))
     click.echo(str(save_image(sheet, out / f"{name}.png")))
+
+
+def _preview_file(path: Path, group: str | None, rows: int, out: Path, given: dict[str, Any]) -> None:
+    """The first world that knows the file draws it."""
+    from s2rm_data.painting import save_gif, save_image
+    from s2rm_data.registry import WORLDS
+
+    if group is not None:
+        raise UsageError(f"{path} is a file and has no groups; leave out {group!r}")
+    for world in (WORLDS.load(name) for name in WORLDS.names()):
+        inspection = world.inspection()
+        options = {name: value for name, value in given.items() if name in {o.name for o in _options_of(world)}}
+        with progress_for("drawing", "steps", quiet=False) as progress:
+            drawn = inspection.file_preview(path, rows, progress, **options) if inspection else None
+        if drawn is not None:
+            world_values([world], _options_of, given)
+            _make_folder(out)
+            click.echo(str(save_gif(drawn.images, out / f"{drawn.name}.gif", inspection.milliseconds)))
+            click.echo(str(save_image(drawn.sheet, out / f"{drawn.name}.png")))
+            return
+    raise UsageError(f"{path} is neither a store nor a replay saved by s2rm-data sc2-server; give one of them")
 
 
 def _first_group(store: Store) -> str:

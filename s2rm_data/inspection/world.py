@@ -81,6 +81,10 @@ class Inspection:
         """What is shown of a thing that the user has selected, by its number among the scene's discs."""
         return Addition()
 
+    def file_preview(self, path: Path, rows: int, progress: Progress, **options: Any) -> Preview | None:
+        """A file that is not a store, drawn if it is one that the world knows, such as a replay."""
+        return None
+
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
         """`progress` is advanced by sequences."""
         return array_stats(group, progress)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from s2rm_data.generators.sc2 import draw
+from s2rm_data.generators.sc2.codes import OUTCOMES
+from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.scene import agent_images, battle_scene
-from s2rm_data.generators.sc2.source import terrain_height
+from s2rm_data.generators.sc2.source import height_bytes, terrain_height
 from s2rm_data.generators.sc2.stats import battle_stats, draw_battles
 from s2rm_data.inspection.stats import GroupStats
 from s2rm_data.inspection.world import Inspection, Preview, file_name, spread
@@ -57,6 +60,31 @@ class BattleInspection(Inspection):
             progress.advance(1)
         sheet = stacked([images[step] for step in spread(length, rows)])
         return Preview(f"{file_name(group, number)}-agent{agent}", images, sheet)
+
+    def file_preview(self, path: Path, rows: int, progress: Progress, *, agent: int | None = None) -> Preview | None:  # type: ignore[override]
+        """A battle that the server saved as a replay."""
+        from PIL import Image
+
+        from s2rm_data.generators.sc2.api.server.game import scenario_of_map
+        from s2rm_data.generators.sc2.api.server.saved import is_replay, play_again, read_replay
+
+        if not is_replay(path):
+            return None
+        saved = read_replay(path)
+        scenario, record = scenario_of_map(saved.map_name), play_again(saved)
+        terrain, grid = height_bytes(scenario.terrain), PolarGrid(radial=16, angular=48, radius=9.0)
+        episode = {name: values[0] for name, values in (record | render(record, grid=grid, terrain=terrain)).items()}
+        if agent is None:
+            agent = int(episode["agent_alive"].sum(axis=0).argmax())
+        length, outcome = int(episode["length"]), OUTCOMES[int(episode["outcome"])]
+        title = f"{saved.map_name}, seed {saved.seed}, outcome: {outcome}"
+        progress.start(length, 0)
+        images = []
+        for picture in draw.frames(episode, agent=agent, radius=grid.radius, terrain=terrain, title=title):
+            images.append(Image.fromarray(picture))
+            progress.advance(1)
+        sheet = stacked([images[step] for step in spread(length, rows)])
+        return Preview(f"{path.stem}-agent{agent}", images, sheet)
 
     def _drawn(self, group: Group, number: int, *, agent: int, title: str) -> Iterator[Image]:
         from PIL import Image

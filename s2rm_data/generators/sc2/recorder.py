@@ -39,7 +39,7 @@ class Recorder:
     """Stands in for the environment: everything that is not recording is passed on to it.
 
     `policy` names who plays; `scenario` names the armies where the environment's map name does not; `config` options
-    are those of `s2rm-data sc2`: steps, radial, angular, radius.
+    are those of `s2rm-data sc2`: radial, angular, radius, and steps, which is the map's limit unless given.
     """
 
     def __init__(
@@ -56,10 +56,14 @@ class Recorder:
         if episodes < 1:
             raise UsageError(f"episodes is {episodes}; allowed are 1 or more")
         self._env = env
-        self._config = Sc2Config(scenario=scenario or env.map_name, **config)
+        name = scenario or env.map_name
+        config.setdefault("steps", int(getattr(env, "episode_limit", 0)) or scenarios.parse(name).limit_steps)
+        self._config = Sc2Config(scenario=name, **config)
         self._scenario = scenarios.parse(self._config.scenario)
         self._source = Sc2Split(config=self._config, seed=0, split=split, count=episodes)
-        self._arrays = tuple(_recorded(spec, policy) for spec in self._source.arrays)
+        self._arrays = (*(_recorded(spec, policy) for spec in self._source.arrays), _NUMBER)
+        self._begun = -1  # the number of the environment's episode, counted from 0
+        self._seed = 0
         self._writer = StoreWriter(Path(path))
         try:
             self._split = self._writer.begin(self._spec(split, episodes, policy))
@@ -111,6 +115,8 @@ class Recorder:
 
     def reset(self, *arguments: Any, **options: Any) -> Any:
         result = self._env.reset(*arguments, **options)
+        self._begun += 1
+        self._seed = int(self._env.seed() or 0)
         self._episode = None if self.full else LiveEpisode(self._env, self._scenario, self._config.steps)
         return result
 
@@ -131,7 +137,8 @@ class Recorder:
         return reward, terminated, info
 
     def _keep(self, episode: LiveEpisode) -> None:
-        record: Record = episode.finish(int(self._env.seed() or 0))
+        record: Record = episode.finish(self._seed)
+        record[_NUMBER.name] = np.array([self._begun], dtype=_NUMBER.dtype)
         values = record | render(record, grid=self._config.grid, terrain=terrain_height(self._config.scenario))
         self._pending.append(values)
         start, stop = self._split.spec.shard_range(self._shards[0])
@@ -165,10 +172,22 @@ class Recorder:
         return getattr(self.__dict__["_env"], name)
 
 
+_NUMBER = ArraySpec(
+    name="episode_number",
+    dtype="int64",
+    shape=(),
+    dims=(),
+    description="episodes that the environment had begun before this one since recording started, kept or not; with "
+    "`seed` it tells battles of one environment apart",
+    chunk=SHARD_EPISODES,
+    level=1,
+)
+
+
 def _recorded(spec: ArraySpec, policy: str) -> ArraySpec:
     """What a recorded array means where it differs from a generated one."""
     words = {
         "policy": f"always 0: {policy}",
-        "seed": "the environment's own seed, 0 if it has none; a recorded episode cannot be made again from it",
+        "seed": "the environment's seed when the episode began, 0 if it has none; see episode_number",
     }
     return dataclasses.replace(spec, description=words[spec.name]) if spec.name in words else spec

@@ -53,7 +53,12 @@ DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never se
 
 def terrain_height(scenario: str) -> NDArray[np.uint8]:
     """(32, 32) terrain heights as the game's bytes, first index x."""
-    return np.rint(maps.terrain(scenarios.parse(scenario).terrain).height * 255).astype(np.uint8)
+    return height_bytes(scenarios.parse(scenario).terrain)
+
+
+def height_bytes(terrain: str) -> NDArray[np.uint8]:
+    """The same by the terrain's own name."""
+    return np.rint(maps.terrain(terrain).height * 255).astype(np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)

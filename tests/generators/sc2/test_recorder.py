@@ -30,11 +30,13 @@ class LiveEnv:
     def __init__(self, game: GameProcess, map_name: str) -> None:
         self._game, self.map_name, self.episode_limit = game, map_name, parse(map_name).limit_steps
         self._episodes, self._episode_steps, self.breaks_at = 0, 0, -1
+        self._begun, self.seeds_from = -1, 100  # an environment with another seed in every episode
         self.closed = False
 
     def reset(self) -> str:
         self._battle = GameBattle(self._game, parse(self.map_name), SEEDS[self._episodes % len(SEEDS)])
         self._episodes += 1
+        self._begun += 1
         self._episode_steps = 0
         ours, theirs = armies(self._battle._observation)
         by_tag = {unit.tag: unit for unit in (*ours, *theirs)}
@@ -62,7 +64,7 @@ class LiveEnv:
         return float(self._battle.reward[0]), bool(self._battle.done[0]), {"battle_won": self._battle.outcome[0] == 1}
 
     def seed(self) -> int | None:
-        return None
+        return self.seeds_from + self._begun
 
     def close(self) -> None:
         self.closed = True
@@ -80,8 +82,10 @@ def game(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameProcess]:
     assert os.environ.get("SC2PATH") != str(folder)
 
 
-def embedded(scenario: str, steps: int = 100) -> dict[str, Any]:
-    return play(Sc2Config(scenario=scenario, policy="smac", steps=steps), np.array(SEEDS, dtype=np.uint64))
+def embedded(scenario: str, steps: int = 0) -> dict[str, Any]:
+    """To the map's limit, unless another number of steps is given."""
+    config = Sc2Config(scenario=scenario, policy="smac", steps=steps or parse(scenario).limit_steps)
+    return play(config, np.array(SEEDS, dtype=np.uint64))
 
 
 def record(recorder: Recorder, want: dict[str, Any], episodes: int) -> None:
@@ -125,7 +129,11 @@ def test_an_episode_that_the_game_breaks_off_is_not_recorded(game: GameProcess, 
         record(recorder, want, 2)
         assert recorder.full
         record(recorder, want, 1)  # plays on, unrecorded
-    assert Store(tmp_path / "data.zarr")["sc2/3m/train"]["length"][:].tolist() == want["length"][:2].tolist()
+    group = Store(tmp_path / "data.zarr")["sc2/3m/train"]
+    assert group["length"][:].tolist() == want["length"][:2].tolist()
+    assert group["episode_number"][:].tolist() == [1, 2]  # episode 0 broke off
+    assert group["seed"][:].tolist() == [101, 102]
+    assert group["action"].shape[1] == parse("3m").limit_steps
 
 
 def test_longer_episodes_are_cut_and_said_to_be_running(game: GameProcess, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class Game:
             if len(self.alive) < len(before):
                 self.died += [self.tag_of[slot] for slot in before if self.tag_of[slot] not in self._living]
             if self.ends:
-                self.result = self._result()
+                self.result = self.standing()
 
     def _run_loops(self, loops: int, check: Callable[[], None]) -> None:
         while loops > 0:
@@ -205,7 +205,8 @@ class Game:
         else:
             self.arena.order(0, slot, command.kind, target=-1 if target is None else target)
 
-    def _result(self) -> int:
+    def standing(self) -> int:
+        """Who has won; 0 while both sides can fight."""
         standing = [False, False]
         for slot in self.alive:
             if UNIT_TYPES[int(self.arena.unit_type[slot])].damage > 0:
@@ -260,7 +261,7 @@ class Game:
                 self._living.discard(tag)
         self._count()
         if self.ends:
-            self.result = self._result()
+            self.result = self.standing()
 
     def _reslot(self, order: list[int]) -> None:
         self.tag_of = [self.tag_of[old] if old >= 0 else next(self.tags) for old in order]

@@ -59,6 +59,7 @@ import json, sys
 from loguru import logger
 from sc2 import maps
 from sc2.bot_ai import BotAI
+from sc2.ids.unit_typeid import UnitTypeId
 from sc2.data import Difficulty, Race
 from sc2.main import run_game
 from sc2.player import Bot, Computer
@@ -66,7 +67,8 @@ logger.remove()
 
 class Attacker(BotAI):
     async def on_start(self):
-        self.seen = {"ours": len(self.units), "theirs": len(self.enemy_units), "deaths": 0}
+        self.seen = {"ours": len(self.units), "theirs": len(self.enemy_units), "deaths": 0,
+                     "stalkers": len(self.units(UnitTypeId.STALKER))}
         abilities = await self.get_available_abilities(self.units)
         self.seen["abilities"] = sorted({ability.value for ability in abilities[0]})
         self.seen["way"] = await self.client.query_pathing(self.units.first, self.enemy_units.first.position)
@@ -85,7 +87,7 @@ class Waiter(Attacker):
         self.seen["steps"] = iteration + 1
 
 results = []
-for bot, name in ((Attacker(), "4s_vs_2z_battle"), (Waiter(), "3m_battle")):
+for bot, name in ((Attacker(), "4s_vs_2z_battle"), (Waiter(), "5m_vs_6m_battle")):
     result = run_game(maps.get(name), [Bot(Race.Terran, bot), Computer(Race.Terran, Difficulty.Easy)],
                       realtime=False, random_seed=3, save_replay_as=sys.argv[1])
     results.append({"result": result.name, **bot.seen})
@@ -97,14 +99,15 @@ def test_python_sc2_wins_loses_and_saves_replays(folder: Path, tmp_path: Path) -
     won, lost = run(PYTHON_SC2, folder, str(tmp_path / "replay"))
     assert (won["result"], lost["result"]) == ("Victory", "Defeat")
     assert (won["ours"], won["theirs"]) == (4, 2)
-    assert (lost["ours"], lost["theirs"]) == (3, 3)
+    assert (lost["ours"], lost["theirs"]) == (5, 6)
+    assert (won["stalkers"], lost["stalkers"]) == (4, 0)
     assert won["deaths"] >= 2
     assert lost["deaths"] >= 2  # the last one comes with the result, and python-sc2 passes on the result alone
     assert won["abilities"] == [1, 4, 16, 23]
     assert won["way"] == pytest.approx(14, abs=4)
     assert won["walkable"]
     assert min(won["steps"], lost["steps"]) > 20
-    assert json.loads((tmp_path / "replay").read_bytes())["map"] == "3m_battle"
+    assert json.loads((tmp_path / "replay").read_bytes())["map"] == "5m_vs_6m_battle"
 
 
 SMAC = """

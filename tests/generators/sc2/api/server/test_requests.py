@@ -213,7 +213,7 @@ def test_a_replay_holds_what_was_ordered() -> None:
     talker = Talker().play("3m", seed=4)
     talker.order(talker.units(1)[:1], MOVE, at=(12.0, 16.0))
     replay = json.loads(talker.ask(save_replay=api.RequestSaveReplay()).save_replay.data)
-    assert (replay["map"], replay["seed"], replay["commands"][0]["order"]) == ("3m", 4, "move")
+    assert (replay["map"], replay["seed"], replay["events"][0]["what"]) == ("3m", 4, "move")
 
 
 def test_a_step_has_bounds() -> None:
@@ -224,8 +224,8 @@ def test_a_step_has_bounds() -> None:
 
 
 def test_a_battle_map_ends_the_game_with_a_result() -> None:
-    talker = Talker().play("3m_battle")
-    response = talker.step(2000)  # the agents are passive and lose
+    talker = Talker().play("2m_vs_6m_battle")
+    response = talker.step(2000)  # the agents shoot back, but are too few
     assert response.status == ENDED
     seen = talker.ask(observation=api.RequestObservation())
     assert [(entry.player_id, entry.result) for entry in seen.observation.player_result] == [(1, 2), (2, 1)]
