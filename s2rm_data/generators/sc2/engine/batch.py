@@ -280,7 +280,7 @@ class Engine:
         look_batch(self.floats, position, health, shield, energy, cooldown)
         return Snapshot(
             agents=self.agents,
-            unit_type=self.unit_type,
+            unit_type=self.unit_type if self.scenario.generated is None else self.kinds.astype(np.uint8),
             position=position,
             health=health,
             shield=shield,
