@@ -20,6 +20,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Action, Outcome
 from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.features import NO_ACTION, Features
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
@@ -27,6 +28,8 @@ from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 _MOVES = ("no-op", "stop", "move north", "move south", "move east", "move west")
 ALL = slice(None)
+# Health and shield of a whole unit, by unit type number; 0 is nothing.
+_POINTS = np.array([0.0, *(float(kind.health + kind.shield) for kind in UNIT_TYPES.values())])
 
 
 class BattleBatch:
@@ -42,30 +45,26 @@ class BattleBatch:
         self.terrain = terrain(self.scenario.terrain)
         self.engine = Engine(self.scenario, np.zeros(count, dtype=np.uint64))
         self.agents, self.units = self.engine.agents, self.engine.units
+        self.generated = self.scenario.generated is not None  # armies of their own for every battle
         self.features = Features(
-            self.engine.unit_type,
+            self.engine.kinds[0],
             self.agents,
             options.features,
             terrain=self.terrain,
             move_amount=options.move_amount,
+            generated=self.scenario.generated,
         )
         self.actions: int = self.features.actions
         self.limit = self.scenario.limit_steps
-        kinds = [UNIT_TYPES[int(number)] for number in self.engine.unit_type]
-        self.max_reward = (
-            (self.units - self.agents) * options.reward_death_value
-            + options.reward_win
-            + sum(kind.health + kind.shield for kind in kinds[self.agents :])
-        )
-        self._fights = np.array([kind.damage > 0 for kind in kinds])
-        self._has_healers = any(kind.is_healer for kind in kinds)
+        everybody = (*self.scenario.agent_types, *self.scenario.enemy_types)
+        self._fights = np.array([False, *(kind.damage > 0 for kind in UNIT_TYPES.values())])
+        self._has_healers = any(UNIT_TYPES[number].is_healer for number in everybody)
         self._rules = np.array(
             [
                 options.reward_death_value,
                 options.reward_win,
                 options.reward_defeat,
                 options.reward_negative_scale,
-                self.max_reward / options.reward_scale_rate if options.reward_scale else 1.0,
             ]
         )
         self.steps = np.zeros(count, dtype=np.int64)
@@ -73,7 +72,19 @@ class BattleBatch:
         self.reward = np.zeros(count)
         self.outcome = np.zeros(count, dtype=np.int64)
         self.dead = np.zeros((count, 2), dtype=np.int64)
+        self._measure()
         self._look()
+
+    @property
+    def max_reward(self) -> float:
+        """SMAC's, of the first battle; in a generated scenario it is another one in every battle."""
+        return float(self._max_rewards()[0])
+
+    def _max_rewards(self) -> NDArray[np.float64]:
+        """(n,)"""
+        enemies = self.engine.kinds[:, self.agents :]
+        points: NDArray[np.float64] = _POINTS[enemies].sum(axis=1)
+        return points + enemies.shape[1] * self.options.reward_death_value + self.options.reward_win
 
     def fresh(self, seeds: ArrayLike, *, head_start: bool = True) -> Engine:
         """New battles to begin with, one for each seed."""
@@ -84,7 +95,14 @@ class BattleBatch:
         self.engine.adopt(rows, fresh, fresh_rows)
         self.steps[rows], self.last_actions[rows] = 0, NO_ACTION
         self.outcome[rows], self.dead[rows], self.reward[rows] = Outcome.RUNNING, 0, 0.0
+        if self.generated:
+            self._measure()
         self._look()
+
+    def _measure(self) -> None:
+        """What rewards are divided by."""
+        scale = self.options.reward_scale_rate
+        self._divisors = self._max_rewards() / scale if self.options.reward_scale else np.ones(self.count)
 
     def _look(self) -> None:
         self.snapshot = self.engine.snapshot()
@@ -100,9 +118,9 @@ class BattleBatch:
         self.last_actions = actions.copy()
         now = self.snapshot
         _settle(
-            before.health, before.shield, now.health, now.shield, self.agents, self._fights, self._has_healers,
-            self._rules, self.options.reward_sparse, self.options.reward_only_positive, self.steps, self.limit,
-            self.reward, self.outcome, self.dead,
+            before.health, before.shield, now.health, now.shield, self.agents, self.engine.ints, self._fights,
+            self._has_healers, self._rules, self._divisors, self.generated, self.options.reward_sparse,
+            self.options.reward_only_positive, self.steps, self.limit, self.reward, self.outcome, self.dead,
         )  # fmt: skip
 
     @property
@@ -157,24 +175,27 @@ class BattleBatch:
 
     def _refusal(self, battle: int, agent: int, actions: NDArray[np.int64]) -> str:
         where = f"battle {battle}, " if self.count > 1 else ""
-        allowed = ", ".join(self.action_name(agent, int(a)) for a in np.flatnonzero(self.available[battle, agent]))
-        kind = UNIT_TYPES[int(self.engine.unit_type[agent])].name
-        wanted = self.action_name(agent, int(actions[battle, agent]))
+        available = np.flatnonzero(self.available[battle, agent])
+        allowed = ", ".join(self.action_name(agent, int(action), battle) for action in available)
+        kind = UNIT_TYPES[int(self.engine.kinds[battle, agent])].name
+        wanted = self.action_name(agent, int(actions[battle, agent]), battle)
         return f"{where}agent {agent} ({kind}) cannot do action {wanted} now; allowed are {allowed}"
 
-    def action_name(self, agent: int, action: int) -> str:
+    def action_name(self, agent: int, action: int, battle: int = 0) -> str:
         """`2 (move north)`"""
         if not 0 <= action < self.actions:
             return f"{action} (there are 0 to {self.actions - 1})"
         if action < Action.ATTACK:
             return f"{action} ({_MOVES[action]})"
-        heals = UNIT_TYPES[int(self.engine.unit_type[agent])].is_healer
+        heals = UNIT_TYPES[int(self.engine.kinds[battle, agent])].is_healer
         return f"{action} ({'heal agent' if heals else 'attack enemy'} {action - Action.ATTACK})"
 
 
 def taken(snapshot: Snapshot, rows: NDArray[np.int64] | slice) -> Snapshot:
     """A snapshot of some of its battles."""
-    names = ("position", "health", "shield", "energy", "cooldown_loops")
+    names = ["position", "health", "shield", "energy", "cooldown_loops"]
+    if snapshot.unit_type.ndim == 2:
+        names.append("unit_type")
     return dataclasses.replace(snapshot, **{name: getattr(snapshot, name)[rows] for name in names})
 
 
@@ -218,18 +239,21 @@ def _end(alive, fighters, has_healers):  # type: ignore[no-untyped-def]
 
 @compiled()
 def _settle(  # type: ignore[no-untyped-def]
-    before_health, before_shield, health, shield, agents, fights, has_healers, rules, sparse, only_positive, steps,
-    limit, reward, outcome, dead,
+    before_health, before_shield, health, shield, agents, ints, fights, has_healers, rules, divisors, clipped, sparse,
+    only_positive, steps, limit, reward, outcome, dead,
 ):  # fmt: skip
-    """SMAC's reward, outcome and counts of the dead after a step."""
-    death_value, win, defeat, negative_scale, divisor = rules
+    """SMAC's reward, outcome and counts of the dead after a step; `clipped`: SMACv2's reward, which takes nothing for
+    enemies that regain more than they lose.
+    """
+    death_value, win, defeat, negative_scale = rules
     units = health.shape[1]
     for b in range(health.shape[0]):
         parts = (before_health[b], before_shield[b], health[b], shield[b])
         lost, lost_deaths = _points(*parts, 0, agents, death_value)
         gained, gained_deaths = _points(*parts, agents, units, death_value)
         if only_positive:
-            total = abs(gained + gained_deaths)  # of shields that regenerate as well
+            points = gained + gained_deaths
+            total = max(points, 0.0) if clipped else abs(points)  # of shields that regenerate as well
         else:
             total = gained + (gained_deaths - lost_deaths * negative_scale) - lost * negative_scale
         if sparse:
@@ -239,10 +263,10 @@ def _settle(  # type: ignore[no-untyped-def]
             if health[b, u] > 0.0:
                 if u < agents:
                     ours += 1
-                    our_fighters += fights[u]
+                    our_fighters += fights[ints[b, at.KIND, u]]
                 else:
                     theirs += 1
-                    their_fighters += fights[u]
+                    their_fighters += fights[ints[b, at.KIND, u]]
         dead[b, 0], dead[b, 1] = agents - ours, units - agents - theirs
         end = _end((ours, theirs), (our_fighters, their_fighters), has_healers)
         if end == Outcome.WIN:
@@ -251,4 +275,4 @@ def _settle(  # type: ignore[no-untyped-def]
             total = -1.0 if sparse else total + defeat
         elif end == Outcome.RUNNING and steps[b] >= limit:
             end = Outcome.LIMIT
-        outcome[b], reward[b] = end, total / divisor
+        outcome[b], reward[b] = end, total / divisors[b]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.config import between, checked
+from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Renderer
 from s2rm_data.envs.spaces import observation_space
 from s2rm_data.envs.vector import VectorEnv
@@ -65,7 +66,7 @@ class SmacParallelEnv(ParallelEnv):
         self._battles = self._env.battles
         self.render_mode = render_mode
         self._renderer = Renderer(self._battles, render_mode) if render_mode else None
-        self.possible_agents = _names(self._battles.engine.unit_type[: self._battles.agents])
+        self.possible_agents = _names(self._battles)
         self._slot = {name: slot for slot, name in enumerate(self.possible_agents)}
         self.agents: list[str] = []
         mask = spaces.Box(0, 1, (self._env.actions,), np.int8)
@@ -143,7 +144,8 @@ class SmacParallelEnv(ParallelEnv):
             self._renderer.close()
 
 
-def _names(unit_type: NDArray[np.uint8]) -> list[str]:
-    """stalker_0, stalker_1, zealot_0, ..."""
-    kinds = [UNIT_TYPES[int(number)].name for number in unit_type]
+def _names(battles: BattleBatch) -> list[str]:
+    """stalker_0, stalker_1, zealot_0, ...; where armies change, agent_0, agent_1, ..."""
+    kinds = [UNIT_TYPES[int(number)].name for number in battles.engine.kinds[0, : battles.agents]]
+    kinds = ["agent"] * battles.agents if battles.generated else kinds
     return [f"{kind}_{kinds[:slot].count(kind)}" for slot, kind in enumerate(kinds)]

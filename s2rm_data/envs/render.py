@@ -69,7 +69,7 @@ class Painter:
         return _AGENT if unit < self._battles.agents else _ENEMY
 
     def _draw_unit(self, pen: ImageDraw.ImageDraw, row: int, unit: int, place: tuple[float, float]) -> None:
-        seen, kind = self._battles.snapshot, UNIT_TYPES[int(self._battles.engine.unit_type[unit])]
+        seen, kind = self._battles.snapshot, UNIT_TYPES[int(self._battles.engine.kinds[row, unit])]
         (x, y), r = place, kind.radius * self._scale
         pen.ellipse((x - r, y - r, x + r, y + r), fill=self._colour(unit), outline=(30, 30, 30))
         pen.text((x, y), kind.letters, fill=(255, 255, 255), font=self._font, anchor="mm")

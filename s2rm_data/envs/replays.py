@@ -55,7 +55,7 @@ def _event(battles: BattleBatch, loop: int, agent: int, action: int) -> dict[str
         order = Order.MOVE
         goal = [float(battles.engine.floats[0, row, agent]) for row in (at.GOAL_X, at.GOAL_Y)]
     elif action >= Action.ATTACK:
-        heals = battles.engine.unit_type[agent] == _MEDIVAC
+        heals = battles.engine.kinds[0, agent] == _MEDIVAC
         order = Order.HEAL if heals else Order.ATTACK
         target = _FIRST_TAG + action - Action.ATTACK + (0 if heals else battles.agents)
     tag = _FIRST_TAG + agent

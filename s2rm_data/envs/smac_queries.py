@@ -15,6 +15,7 @@ from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.options import EnvOptions
 from s2rm_data.envs.smac_units import ApiUnit, agent_ids, api_ids, api_units, map_type, type_of_id
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.features import AROUND, MAX_COOLDOWN, SHOOT_RANGE, SIGHT
 from s2rm_data.generators.sc2.maps import SIZE
@@ -42,6 +43,11 @@ class SmacQueries:
 
     def __init__(self, options: EnvOptions) -> None:
         self._options = options
+        if scenarios.parse(options.map_name).generated is not None:
+            raise UsageError(
+                f"map_name is {options.map_name!r}, a scenario of SMACv2's, which SMAC's class does not know; play it "
+                "with vector_env or parallel_env"
+            )
         self._battles = BattleBatch(options, 1)
         self._battle = -1  # number of the battle within its game, -1 before the first
         self._units: list[ApiUnit] | None = None

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from s2rm_data.config import check_fields
 from s2rm_data.generators.sc2 import feature_vectors as vectors
 from s2rm_data.generators.sc2.codes import Action
+from s2rm_data.generators.sc2.generated import Generated, mask_range
 from s2rm_data.generators.sc2.maps import SIZE, Terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
@@ -74,7 +75,8 @@ class FeatureOptions:
 class Features:
     """The layout for one pair of armies: `unit_type` (U,), of which the first `agents` are agents.
 
-    `terrain` is needed for masks and the terrain options alone. Moves are of `move_amount` map units.
+    `terrain` is needed for masks and the terrain options alone. Moves are of `move_amount` map units. A generated
+    scenario's armies change: `unit_type` is then any of them, and types, their order and ranges are SMACv2's.
     """
 
     def __init__(
@@ -85,19 +87,24 @@ class Features:
         *,
         terrain: Terrain | None = None,
         move_amount: float = MOVE_AMOUNT,
+        generated: Generated | None = None,
     ) -> None:
         self.options = options or FeatureOptions()
         self.agents, self.enemies = agents, len(unit_type) - agents
-        kinds = [UNIT_TYPES[int(number)] for number in unit_type]
-        heals = any(kind.is_healer for kind in kinds[:agents])
+        numbers = (generated.type_order,) * 2 if generated else (unit_type[:agents], unit_type[agents:])
+        ours, theirs = ([UNIT_TYPES[int(number)] for number in side] for side in numbers)
+        heals = any(kind.is_healer for kind in ours)
         self.actions = Action.ATTACK + (max(self.agents, self.enemies) if heals else self.enemies)
         # SMAC gives shields to a side by its race.
-        self.ally_shield = any(kind.shield > 0 for kind in kinds[:agents])
-        self.enemy_shield = any(kind.shield > 0 for kind in kinds[agents:])
-        self._type_index, self.bits = _type_index(unit_type, agents)
+        self.ally_shield = any(kind.shield > 0 for kind in ours)
+        self.enemy_shield = any(kind.shield > 0 for kind in theirs)
+        if generated is not None:
+            self._type_index, self.bits = _generated_index(generated), len(generated.type_order)
+        else:
+            self._type_index, self.bits = _type_index(unit_type, agents)
         self._unit_type = unit_type
         self._rows = np.zeros((0, len(unit_type)), dtype=np.uint8)
-        self._stats = _stats()
+        self._stats = _stats(own_ranges=generated is not None)
         self._walkable = grid = terrain.pathing if terrain else np.ones((SIZE, SIZE), dtype=np.bool_)
         self._move_amount = float(move_amount)
         height = terrain.height if terrain else np.ones((SIZE, SIZE))
@@ -213,16 +220,24 @@ class Features:
 
 
 @cache
-def _stats() -> NDArray[np.float64]:
+def _stats(*, own_ranges: bool = False) -> NDArray[np.float64]:
     table = np.ones((_KINDS, vectors.COLUMNS))
     for number, kind in UNIT_TYPES.items():
         cooldown = MAX_COOLDOWN.get(kind.name, 15.0)
-        table[number] = kind.health, max(kind.shield, 1.0), cooldown, kind.is_healer, SIGHT, SHOOT_RANGE
+        sight, shoots = (kind.sight, mask_range(kind)) if own_ranges else (SIGHT, SHOOT_RANGE)
+        table[number] = kind.health, max(kind.shield, 1.0), cooldown, kind.is_healer, sight, shoots
     return table
 
 
 def _time(time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
     return np.zeros(battles) if time is None else time
+
+
+def _generated_index(generated: Generated) -> NDArray[np.int64]:
+    """(2, types) as `_type_index`, in SMACv2's order."""
+    index = np.zeros((2, _KINDS), dtype=np.int64)
+    index[:, list(generated.type_order)] = np.arange(len(generated.type_order))
+    return index
 
 
 def _type_index(unit_type: NDArray[np.uint8], agents: int) -> tuple[NDArray[np.int64], int]:

@@ -27,7 +27,7 @@ from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.generators.sc2.maps import SIZE, terrain
 from s2rm_data.generators.sc2.placing import NOWHERE, contacts, nearest_free, planes, spiral
-from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
+from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES, UnitType
 from s2rm_data.philox import philox, to_unit
 
 PREFIX = "10gen_"
@@ -35,6 +35,7 @@ LIMIT_STEPS = 200
 TERRAIN = "open"  # 32x32_flat has the cell flags and heights of 3s_vs_3z
 MOST_UNITS = 50  # a side: what stands in one spot still finds room
 REFLECTED_SHARE = 0.5
+MIN_ATTACK_RANGE = 2.0  # smacv2's min_attack_range
 _MIDDLE = SIZE / 2
 _STRIP = 1.0  # left free west of the middle
 _OFFSET = 2.0  # the diagonals end this far from the middle, in x and in y
@@ -57,7 +58,18 @@ RACES = {
     "terran": Race(weights={"marine": 0.45, "marauder": 0.45, "medivac": 0.1}, never_alone=("medivac",)),
     "zerg": Race(weights={"zergling": 0.45, "baneling": 0.1, "hydralisk": 0.45}, never_alone=("baneling",)),
 }
+# smacv2's get_unit_type_id
+TYPE_ORDER = {
+    "protoss": ("stalker", "zealot", "colossus"),
+    "terran": ("marine", "marauder", "medivac"),
+    "zerg": ("zergling", "hydralisk", "baneling"),
+}
 NAMES = tuple(f"{PREFIX}{race}_{size}" for race in RACES for size in ("5_vs_5", "10_vs_10"))
+
+
+def mask_range(unit: UnitType) -> float:
+    """How far away a target may be for a mask to allow it, centre to centre (use_unit_ranges of smacv2)."""
+    return float(max(unit.heal_range if unit.is_healer else unit.range, MIN_ATTACK_RANGE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +79,11 @@ class Generated:
     race: str
     agents: int
     enemies: int
+
+    @property
+    def type_order(self) -> tuple[int, ...]:
+        """Unit types as smacv2 numbers them in observations."""
+        return tuple(NUMBER_OF[name] for name in TYPE_ORDER[self.race])
 
     @property
     def unit_types(self) -> tuple[int, ...]:

@@ -219,7 +219,7 @@ class Engine:
         self, battle: int, unit: int, kind: int, *, target: int = -1, point: tuple[float, float] | None = None
     ) -> None:
         """Any order to any unit of either side, with the slot or map point it needs; impossible ones are ignored."""
-        units = len(self.unit_type)
+        units = self.units
         if not 0 <= unit < units or (kind in (Order.ATTACK, Order.HEAL) and not 0 <= target < units):
             raise UsageError(f"order {kind} to unit {unit} at target {target}; units and targets are 0 to {units - 1}")
         x, y = (point[0] - CENTRE, point[1] - CENTRE) if point else self.floats[battle, [at.X, at.Y], unit]

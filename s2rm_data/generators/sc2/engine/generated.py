@@ -17,17 +17,16 @@ from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.compiled import compiled
 from s2rm_data.generators.sc2.engine.loop import give_order
 from s2rm_data.generators.sc2.engine.step import KILL_REWARD, REWARD_SCALE, WIN_REWARD
+from s2rm_data.generators.sc2.generated import mask_range
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 SCRIPT_LOOPS = 8  # half a second
-MIN_ATTACK_RANGE = 2.0  # smacv2's min_attack_range
 
 
 @cache
 def mask_ranges() -> NDArray[np.float64]:
-    """(K,) how far away a target may be for a mask to allow it, centre to centre (smacv2's use_unit_ranges)."""
-    ranges = (unit.heal_range if unit.is_healer else unit.range for unit in UNIT_TYPES.values())
-    return np.array([0.0, *(max(reach, MIN_ATTACK_RANGE) for reach in ranges)])
+    """(K,) how far away a target may be for a mask to allow it."""
+    return np.array([0.0, *(mask_range(unit) for unit in UNIT_TYPES.values())])
 
 
 @compiled
