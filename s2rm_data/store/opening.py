@@ -26,17 +26,23 @@ def open_manifest(place: Place) -> Manifest:
         if _is_headless(place):
             raise DamagedStoreError(f"{place.path / META}: is missing, and the manifest with it")
         raise UsageError(f"{place.path} is not an s2rm-data store{_stores_inside(place)}")
-    if _is_foreign(place):
-        raise UsageError(f"{place.path} is not an s2rm-data store but a Zarr of something else")
-    return Manifest.load(place)
+    try:
+        return Manifest.load(place)
+    except DamagedStoreError:
+        if _is_foreign(place):
+            raise UsageError(f"{place.path} is not an s2rm-data store but a Zarr of something else") from None
+        raise
 
 
 def existing_manifest(place: Place) -> Manifest | None:
     """The manifest of the store at a place, for writing; None if the place is empty and may become one."""
     if place.has(META):
-        if _is_foreign(place):
-            raise ConflictError(f"{place.path} is a Zarr of something else; choose another --out")
-        return Manifest.load(place)
+        try:
+            return Manifest.load(place)
+        except DamagedStoreError:
+            if _is_foreign(place):
+                raise ConflictError(f"{place.path} is a Zarr of something else; choose another --out") from None
+            raise
     if has_parts(place):
         return None
     if _is_headless(place):
