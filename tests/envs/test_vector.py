@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,27 @@ def test_an_environment_does_not_depend_on_how_many_there_are() -> None:
     few, many = play(vector_env("3m", 2), 90), play(vector_env("3m", 40), 90)
     for mine, other in zip(few, many, strict=True):
         assert all(np.array_equal(a, b[:2]) for a, b in zip(mine, other, strict=True))
+
+
+def calls_of_a_step(count: int) -> int:
+    """Python and C functions that one step of so many battles calls."""
+    envs, calls = vector_env("3s5z", count), 0
+    envs.reset(seed=0)
+    actions = np.ones((count, 8), dtype=np.int64)
+    envs.step(actions)
+
+    def counted(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(counted)
+    envs.step(actions)
+    sys.setprofile(None)
+    return calls
+
+
+def test_a_step_of_many_battles_runs_no_more_python_than_one_of_few() -> None:
+    assert calls_of_a_step(4) == calls_of_a_step(200) < 500
 
 
 def test_battles_that_end_are_replaced_at_once_and_told_apart() -> None:
