@@ -121,9 +121,8 @@ class StarCraft2Env(SmacQueries):
         self._require_battle()
         if self._over:
             raise UsageError("the episode is over; call reset() to start the next one")
-        chosen = self._heuristic_actions(actions) if self.heuristic_ai else self._battles.checked(self._whole(actions))
-        given = self._whole(actions) if self.heuristic_ai else chosen
-        battles = self._battles
+        battles, given = self._battles, self._whole(actions)
+        chosen = self._heuristic_actions() if self.heuristic_ai else battles.checked(given)
         battles.step(chosen)
         battles.last_actions = given
         if self.heuristic_ai and isinstance(actions, MutableSequence | np.ndarray):
@@ -146,10 +145,12 @@ class StarCraft2Env(SmacQueries):
             raise UsageError(f"actions are {actions!r}; give a list of {self.n_agents} whole numbers") from None
         if whole.shape != (1, self.n_agents):
             raise UsageError(f"{whole.size} actions came for {self.n_agents} agents; give one to each, 0 to the dead")
+        if self.heuristic_ai and not ((whole >= 0) & (whole < self.n_actions)).all():  # they count as the last actions
+            raise UsageError(f"actions are {whole[0].tolist()}; there are 0 to {self.n_actions - 1}")
         return whole
 
-    def _heuristic_actions(self, actions: Any) -> NDArray[np.int64]:
-        self._whole(actions)  # SMAC takes actions here too, and replaces them
+    def _heuristic_actions(self) -> NDArray[np.int64]:
+        """What the heuristic does in place of the actions that are given to it, as in SMAC."""
         chosen, seen = np.zeros((1, self.n_agents), dtype=np.int64), self._battles.snapshot
         heuristic.choose(
             seen.position[0], seen.health[0], self._full, self._healer, self.n_agents, self._battles.available[0],

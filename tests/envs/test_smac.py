@@ -166,6 +166,16 @@ def test_wrong_actions_are_refused_with_what_is_allowed(env: StarCraft2Env, acti
     env.step([1, 1, 1])
 
 
+def test_the_heuristic_takes_actions_and_replaces_them() -> None:
+    env = StarCraft2Env("3m", seed=1, heuristic_ai=True)
+    env.reset()
+    actions = [1, 1, 1]
+    env.step(actions)
+    assert min(actions) >= 6 and (env.last_action.argmax(axis=1) == 1).all()
+    with pytest.raises(UsageError, match=r"actions are \[1, 1, 99\]; there are 0 to 8"):
+        env.step([1, 1, 99])
+
+
 def test_a_battle_has_to_be_begun_and_not_over(env: StarCraft2Env) -> None:
     for method in (env.get_obs, env.get_state, env.get_avail_actions, lambda: env.step([1, 1, 1])):
         with pytest.raises(UsageError, match=r"call reset\(\) first"):
