@@ -229,7 +229,7 @@ class Game:
             raise UsageError(f"the point {point} lies outside of the map, which reaches from 0 to {SIZE}")
         if self.flat and not self.alive and self.arena.units:
             self.battle += 1
-            self._begin(self.battle_seeds(self.battle))
+            self._begin(battle_seed(self.seed, self.battle))
         if len(self.alive) >= MOST_UNITS:
             raise UsageError(f"there are {MOST_UNITS} units already, and no room for more")
         if self.arena.units > MOST_UNITS:
