@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.config import Sc2Config
-from s2rm_data.generators.sc2.draw import Episode, frames, wedge_corners
+from s2rm_data.generators.sc2.draw import Episode, frames, polar_cells, wedge_corners
 from s2rm_data.generators.sc2.polar import UNIT_TYPE
 from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
+from s2rm_data.generators.sc2.stage import Stage
 
 pytest.importorskip("matplotlib")
 OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
@@ -47,6 +48,28 @@ def test_a_living_agent_sees_its_friends_and_a_dead_one_nobody() -> None:
     assert alive[0, agent] and not alive[last, agent]
     before, after = frames(episode(), agent=agent, steps=[0, last], **OPTIONS)
     assert friendly_pixels(before) > 50 and friendly_pixels(after) == 0
+
+
+def test_panels_of_numbers_have_a_colour_bar() -> None:
+    """From the colour of a small value to that of a full one, below health, energy, cooldown and shield."""
+    (picture,) = frames(episode(), agent=0, steps=[0], **OPTIONS)
+    stage = Stage(episode(), window=(0, 0, 32, 32), title="", **OPTIONS)
+    low, high = (stage.colours(4, np.array([value])) for value in (0.0, 1.0))
+    for x, y in stage.panel_places[4:]:
+        below = picture[y + stage.panel_pixels : y + stage.panel_pixels + 30, x : x + stage.panel_pixels].astype(int)
+        for colour in (low, high):
+            assert (np.abs(below - colour).max(axis=-1) < 12).any()
+
+
+def test_pixels_of_a_panel_lie_in_the_cells_that_wedges_bound() -> None:
+    cells, corners = polar_cells(16, 48, 101), wedge_corners(16, 48, 1.0)
+    assert cells[50, 50] == 0 and cells[0, 0] == -1
+    for row, column in ((50, 80), (20, 50), (70, 30), (90, 45)):
+        ring, sector = divmod(int(cells[row, column]), 48)
+        x, y = (column + 0.5) / 101 * 2 - 1, 1 - (row + 0.5) / 101 * 2
+        inner, outer = np.hypot(*corners[ring, sector]), np.hypot(*corners[ring + 1, sector])
+        turned = (np.arctan2(y, x) - 2 * np.pi * sector / 48 + np.pi) % (2 * np.pi) - np.pi
+        assert inner <= np.hypot(x, y) <= outer and abs(turned) <= np.pi / 48 + 1e-9
 
 
 def test_wedges_lie_around_the_units_they_show() -> None:

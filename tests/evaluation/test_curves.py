@@ -1,0 +1,31 @@
+"""Tables as curves: what was measured here, and the paper's numbers on axes of their own."""
+
+from __future__ import annotations
+
+from s2rm_data.evaluation.curves import draw_tables
+from s2rm_data.evaluation.tables import Cell, Row, Table
+
+
+def table(name: str, *rows: Row) -> Table:
+    return Table(name=name, title=name, caption="", corner="", columns=("20%", "100%"), rows=rows)
+
+
+UNTRAINED = Row(
+    label="S2GRU", kind="model", cells=(Cell(values=(-0.001,), paper=-0.02), Cell(values=(-0.002,), paper=-0.01))
+)
+NOTHING = Row(label="nothing there", kind="reference", cells=(Cell(values=(-0.001,)), Cell(values=(-0.001,))))
+
+
+def test_the_papers_numbers_do_not_share_an_axis_with_what_was_measured_here() -> None:
+    figure = draw_tables([table("NMSE", UNTRAINED, NOTHING)], xlabel="active agents", titles=["NMSE"])
+    here, paper = figure.axes
+    assert (here.get_title(), paper.get_title()) == ("NMSE", "NMSE: the paper")
+    assert here.get_ylim()[0] > -0.01 and paper.get_ylim()[1] < -0.005
+    assert [line.get_label() for line in here.lines] == ["S2GRU", "nothing there"]
+    assert [line.get_label() for line in paper.lines] == ["paper: S2GRU"]
+    assert [text.get_text() for text in figure.legends[0].texts] == ["S2GRU", "nothing there", "paper: S2GRU"]
+
+
+def test_a_table_without_the_papers_numbers_has_one_panel() -> None:
+    figure = draw_tables([table("F1", NOTHING), table("NMSE", UNTRAINED)], xlabel="group", titles=["F1", "NMSE"])
+    assert [axes.get_title() for axes in figure.axes] == ["F1", "NMSE", "NMSE: the paper"]
