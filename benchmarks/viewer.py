@@ -137,15 +137,13 @@ def take_pictures(store: str, runs: Sequence[str], folder: Path) -> None:
 
 
 def _save(driver: Any, path: Path, size: tuple[int, int], *, dark: bool) -> None:
-    """With 128 colours, which is small and looks the same."""
     import io
 
     from PIL import Image
 
     resize(driver, *size, dark=dark)
     time.sleep(0.6)
-    picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
-    picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB").save(path, optimize=True)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

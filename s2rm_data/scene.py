@@ -184,12 +184,15 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """`small` ones have no colour bar of their own: that of the first serves them all."""
+    """`small` ones have no colour bar of their own: that of the first serves them all. `paired`: every second one
+    belongs beside the one before it.
+    """
 
     title: str
     pictures: Sequence[Picture]
     note: str = ""
     small: bool = False
+    paired: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,10 @@ def table(name: str, *rows: Row) -> Table:
 
 
 UNTRAINED = Row(
-    label="S2GRU", kind="model", cells=(Cell(values=(-0.001,), paper=-0.02), Cell(values=(-0.002,), paper=-0.01))
+    label="S2GRU",
+    kind="model",
+    colour="#d55e00",
+    cells=(Cell(values=(-0.001,), paper=-0.02), Cell(values=(-0.002,), paper=-0.01)),
 )
 NOTHING = Row(label="nothing there", kind="reference", cells=(Cell(values=(-0.001,)), Cell(values=(-0.001,))))
 

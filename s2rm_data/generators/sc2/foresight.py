@@ -89,7 +89,10 @@ def shown(group: Group, result: BattleForesight, *, agent: int, start: int) -> A
     note = "Predicted stats are drawn where the model thinks that a unit is."
     pictures = _pictures(group, result.prediction, wanted, agent, result.first)
     return Addition(
-        panels=(Pictures(title=title, pictures=pictures, note=note), _scores(result, wanted, held=start > 0)),
+        panels=(
+            Pictures(title=title, pictures=pictures, note=note, paired=True),
+            _scores(result, wanted, held=start > 0),
+        ),
         note="" if not start else f"From step {start} on the model is shown nothing but its own answers.",
     )
 

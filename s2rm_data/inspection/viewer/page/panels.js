@@ -15,7 +15,7 @@ class PicturesPanel {
   constructor(panel) {
     this.element = element("section", { className: "panel" }, element("h2", { text: panel.title }));
     if (panel.note) this.element.append(element("p", { className: "note", text: panel.note }));
-    const tiles = element("div", { className: panel.small ? "tiles small" : "tiles" });
+    const tiles = element("div", { className: panel.small ? "tiles small" : panel.paired ? "tiles paired" : "tiles" });
     this.tiles = panel.pictures.map((picture) => new Tile(picture, panel.small));
     tiles.append(...this.tiles.map((tile) => tile.element));
     this.element.append(tiles);
