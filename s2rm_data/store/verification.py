@@ -10,7 +10,7 @@ from s2rm_data.addresses import Url, store_path
 from s2rm_data.errors import DamagedStoreError
 from s2rm_data.files import PARTIAL, is_being_written
 from s2rm_data.progress import Progress
-from s2rm_data.store.layout import META, PARTS
+from s2rm_data.store.layout import META, PARTS, parents
 from s2rm_data.store.manifest import check_object
 from s2rm_data.store.opening import has_parts
 from s2rm_data.store.parts import PartPlan
@@ -106,8 +106,10 @@ def _check_content(store: Store, path: str, report: Report) -> None:
 
 def _unexpected(store: Store) -> list[str]:
     """Objects that another Zarr reader would take for data although nobody committed them; parts wait to be."""
-    known = {*store.manifest.objects, META}
-    waiting = tuple(f"{group}/" for group in PartPlan.read(store.place).groups) if has_parts(store.place) else ()
+    groups = PartPlan.read(store.place).groups if has_parts(store.place) else ()
+    above = {f"{path}/{META}" for group in groups for path in parents(group)}
+    known = {*store.manifest.objects, META, *above}
+    waiting = tuple(f"{group}/" for group in groups)
     strays = sorted(
         name
         for name in store.place.names()
