@@ -13,6 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -26,6 +28,7 @@ _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     version = re.search(r'__version__ = "(.+)"', (ROOT / "s2rm_data" / "__init__.py").read_text())
     assert version
+    config.markdown_extensions.append(Examples())
     config.site_name = f"s2rm-data {version[1]}"
     _check_nav(config)
     return config
@@ -85,6 +88,28 @@ def _relinked(match: re.Match[str], here: str, files: Files) -> str:
     if files.get_file_from_path(target) is None:
         return text
     return f"{mark}[{text}]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{hash_}{anchor})"
+
+
+class Examples(Extension):
+    """Examples in docstrings, which begin with >>>, as code."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the library's name
+        md.preprocessors.register(_ExampleLines(md), "examples", 100)  # before fences are read
+
+
+class _ExampleLines(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        made: list[str] = []
+        inside = False
+        for line in [*lines, ""]:
+            begins = line.startswith(">>> ")
+            if begins and not inside:
+                made += ["", "```python"]
+            if inside and not line.strip():
+                made += ["```", ""]
+            inside = begins or (inside and bool(line.strip()))
+            made.append(line.removeprefix(">>> ").removesuffix("  # doctest: +SKIP") if inside else line)
+        return made[: len(made) - 1] if made and not made[-1] else made
 
 
 # -- notebooks

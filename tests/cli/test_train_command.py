@@ -20,6 +20,7 @@ from s2rm_data.cli.train_command import parse_seeds
 from s2rm_data.errors import ConflictError, S2RMError, UsageError
 from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.making import generate
+from s2rm_data.training.config_file import read_command
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.sweep import Sweep, rows, run_sweep
 
@@ -92,8 +93,7 @@ def test_a_file_may_hold_a_sweep(store: Path, tmp_path: Path) -> None:
     words = ["--store", store, *TINY, "--out", tmp_path / "runs", "--set", "lr=1e-3,3e-3"]
     assert typed(*words, "--save-config", file).exception is None
     assert "[sweep]\nlr = [0.001, 0.003]\n" in file.read_text()
-    found = json.loads(typed("--config", file, "--set", "threads=1", "-q", "--json").stdout)
-    assert [entry["fields"]["lr"] for entry in found] == [1e-3, 3e-3]
+    assert read_command(file).sweep == {"lr": [1e-3, 3e-3]}
 
 
 @pytest.mark.parametrize(
