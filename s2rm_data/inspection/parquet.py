@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from s2rm_data.store.reader import StoredArray
 
 METADATA = b"s2rm-data"  # of the schema: the group's attributes as JSON
-BLOCK_NBYTES = 32 << 20  # of all arrays, held at once and written as one row group
+BLOCK_NBYTES = 8 << 20  # of all arrays, held at once and written as one row group
 MOST_DIMENSIONS = 5  # of an array of the library, without that of the rows
 
 
