@@ -36,7 +36,7 @@ class Canvas:
 
     def __init__(self, *, steps: int, agents: int, units: int, grid: PolarGrid, terrain: NDArray[np.uint8]) -> None:
         shape = (steps, agents, grid.radial, grid.angular)
-        self._images = {
+        self._images: dict[str, NDArray[Any]] = {
             "categories": np.zeros((*shape, 3), np.uint8),
             "hecs": np.zeros((*shape, 4), np.float32),
             "height": np.zeros(shape, np.uint8),
