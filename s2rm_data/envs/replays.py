@@ -10,13 +10,13 @@ import numpy as np
 
 from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.options import EnvOptions
+from s2rm_data.generators.sc2.api.server.game import REPLAY_FORMAT
 from s2rm_data.generators.sc2.codes import ORDERS, Action, Order
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.batch import HEAD_START_LOOPS
 from s2rm_data.generators.sc2.units import NUMBER_OF
 
 _MEDIVAC = NUMBER_OF["medivac"]
-FORMAT = "s2rm-data battle 2"
 _FIRST_TAG = 1 << 32
 
 
@@ -37,7 +37,7 @@ def replay(options: EnvOptions, seed: int, head_start: bool, actions: Sequence[S
         battles.step(chosen)
         loop += options.step_mul or 0
     content = {
-        "format": FORMAT,
+        "format": REPLAY_FORMAT,
         "map": options.map_name,
         "seed": seed,
         "begin_loop": 0,

@@ -14,6 +14,8 @@ from smac_episodes import FILE, SEED, cases, play, smac_env
 
 from s2rm_data.envs import StarCraft2Env
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.api.server.saved import play_again, read_replay
+from s2rm_data.generators.sc2.codes import Outcome
 from s2rm_data.generators.sc2.recorder import Recorder
 from s2rm_data.store import Store
 
@@ -230,6 +232,22 @@ def test_the_recorder_stores_what_is_played_in_it(tmp_path: Path) -> None:
     group = Store(tmp_path / "data.zarr")["sc2/3m/train"]
     assert group["reward"][:].sum(axis=1) == pytest.approx(returns, rel=1e-5)
     assert group["unit_alive"][:][:, 0].all()
+
+
+@pytest.mark.parametrize("episodes", [1, 2], ids=["a game's first battle", "a later one"])
+def test_a_saved_battle_is_played_again_exactly(episodes: int, tmp_path: Path) -> None:
+    env, random = StarCraft2Env("MMM", seed=4, replay_dir=str(tmp_path)), np.random.default_rng(0)
+    for _ in range(episodes):
+        env.reset()
+        places, done = [], False
+        while not done:
+            places.append([(unit.pos.x, unit.pos.y) for unit in [*env.agents.values(), *env.enemies.values()]])
+            actions = [int(random.choice(np.flatnonzero(mask))) for mask in env.get_avail_actions()]
+            _, done, info = env.step(actions)
+    record = play_again(read_replay(env.save_replay()))
+    alive = record["unit_alive"][0]
+    assert len(alive) == len(places) and record["outcome"][0] == (Outcome.WIN if info["battle_won"] else Outcome.LOSS)
+    assert np.array_equal(record["unit_position"][0][alive], np.array(places, dtype=np.float32)[alive])
 
 
 def reset(name: str) -> StarCraft2Env:
