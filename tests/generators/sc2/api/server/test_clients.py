@@ -16,19 +16,26 @@ from typing import Any
 import pytest
 
 from s2rm_data.generators.sc2.api.server.install import install
+from s2rm_data.generators.sc2.generated import RACES
 from s2rm_data.store import Store
 
 
-def has_smac() -> bool:
+def has(module: str) -> bool:
     try:
-        return importlib.util.find_spec("smac.env") is not None
+        return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
         return False
 
 
 needs_smac = pytest.mark.skipif(
-    not has_smac(),
+    not has("smac.env"),
     reason="SMAC is not installed (pip install --no-deps git+https://github.com/oxwhirl/smac); "
+    "its environment was not tried against the server",
+)
+
+needs_smacv2 = pytest.mark.skipif(
+    not has("smacv2.env"),
+    reason="SMACv2 is not installed (pip install --no-deps git+https://github.com/oxwhirl/smacv2); "
     "its environment was not tried against the server",
 )
 
@@ -203,3 +210,60 @@ def test_a_live_smac_environment_is_recorded(folder: Path, tmp_path: Path) -> No
     assert group["unit_alive"][:][:, 0].all()
     assert group["available"][:][:, 0].any(axis=2).all()
     assert group["outcome"][:].tolist() == [2, 2]
+
+
+SMACV2 = """
+import json, sys
+import numpy as np
+from absl import flags
+flags.FLAGS(["test"])
+from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper
+race, agents, enemies, conic, types, weights, never_alone = json.loads(sys.argv[1])
+teams = {"dist_type": "weighted_teams", "unit_types": types, "weights": weights, "observe": True}
+if never_alone:
+    teams["exception_unit_types"] = never_alone
+config = {"n_units": agents, "n_enemies": enemies, "team_gen": teams, "start_positions":
+          {"dist_type": "surrounded_and_reflect", "p": 0.5, "map_x": 32, "map_y": 32}}
+env = StarCraftCapabilityEnvWrapper(capability_config=config, map_name=f"10gen_{race}", conic_fov=conic, seed=3,
+                                    use_unit_ranges=True, min_attack_range=2, obs_own_pos=True)
+rng, lengths, kinds = np.random.default_rng(0), [], []
+for _ in range(2):
+    env.reset()
+    kinds.append(sorted(unit.unit_type - env.env._min_unit_type for unit in env.env.agents.values()))
+    done, steps = False, 0
+    while not done:
+        assert np.isfinite(env.get_obs()).all() and np.isfinite(env.get_state()).all()
+        masks = np.array(env.get_avail_actions())
+        _, done, info = env.step([int(rng.choice(np.nonzero(mask)[0])) for mask in masks])
+        steps += 1
+    lengths.append(steps)
+stats = env.get_stats()
+env.save_replay()
+env.close()
+print(json.dumps({"lengths": lengths, "kinds": kinds, "games": stats["battles_game"], "restarts": stats["restarts"]}))
+"""
+
+
+@needs_smacv2
+@pytest.mark.parametrize(("race", "agents", "enemies", "conic"), [
+    ("protoss", 5, 5, False), ("terran", 10, 11, True), ("zerg", 10, 10, False), ("zerg", 5, 5, True),
+])  # fmt: skip
+def test_smacv2_plays_generated_battles(race: str, agents: int, enemies: int, conic: bool, folder: Path) -> None:
+    drawn = RACES[race]
+    setup = [race, agents, enemies, conic, [*drawn.weights], [*drawn.weights.values()], [*drawn.never_alone]]
+    played = run(SMACV2, folder, json.dumps(setup))
+    assert (played["games"], played["restarts"]) == (2, 0)
+    assert all(10 < steps < 200 for steps in played["lengths"])
+    order = [
+        "baneling",
+        "colossus",
+        "hydralisk",
+        "marauder",
+        "marine",
+        "medivac",
+        "stalker",
+        "zealot",
+        "zergling",
+    ]  # smacv2's ids
+    assert {order[kind] for kinds in played["kinds"] for kind in kinds} <= set(drawn.weights)
+    assert all(len(kinds) == agents for kinds in played["kinds"])
