@@ -7,6 +7,8 @@ inside a lock, a `__del__` or an import, where it breaks things or is swallowed.
   Killing is always safe: files are written whole.
 - Loops that can stop by themselves look at a flag (`Interrupt`). A second signal, a second or more later, ends the
   program at once.
+- A main thread that waits inside a library runs no handler at all; while several processes work together, a thread
+  beside it ends the program then (`EndsWhenStuck`).
 - Elsewhere a `KeyboardInterrupt` is raised once, so that temporary files are removed; if it is swallowed, or removing
   takes more than PATIENCE_SECONDS, the program is ended.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -25,6 +28,7 @@ from typing import Any, NoReturn, Self
 EXIT_STATUS = 130
 BURST_SECONDS = 1.0  # signals that follow the first within this time are the same wish
 PATIENCE_SECONDS = 20.0  # from the exception to the end of the program
+STUCK_SECONDS = 10.0  # from a signal to the end of a program that does not look at it
 
 
 class _Program:
@@ -33,6 +37,7 @@ class _Program:
     name = ""
     ends_at_once = True
     asked_at: float | None = None
+    handled_at: float | None = None  # when a handler last ran
 
 
 def begin_program(name: str) -> None:
@@ -68,7 +73,7 @@ def was_interrupted() -> bool:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    now = time.monotonic()
+    now = _Program.handled_at = time.monotonic()
     if _Program.ends_at_once:
         leave()
     if _Program.asked_at is None:
@@ -119,7 +124,7 @@ class Interrupt:
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
+        now = _Program.handled_at = time.monotonic()
         if not self.asked:
             self.asked, self._asked_at, self._number = True, now, signal.Signals(number)
         elif now - self._asked_at > BURST_SECONDS:
@@ -134,3 +139,38 @@ class Interrupt:
             signal.signal(number, handler)
         if self.asked and kind is None:
             signal.raise_signal(self._number)
+
+
+class EndsWhenStuck:
+    """While it is entered, SIGINT and SIGTERM end the program if the main thread runs no handler for STUCK_SECONDS.
+
+    Processes that work together wait for each other inside torch; if one of them dies, nothing else would end the
+    others. Inert outside the main thread.
+    """
+
+    def __enter__(self) -> Self:
+        self._previous: int | None = None
+        if threading.current_thread() is threading.main_thread():
+            mine, self._theirs = socket.socketpair()
+            self._theirs.setblocking(False)
+            self._previous = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
+            threading.Thread(target=_watch, args=(mine,), name="signals", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.set_wakeup_fd(self._previous)
+            self._theirs.close()  # ends the thread
+
+
+def _watch(signals: socket.socket) -> None:
+    """Python writes the number of every signal to the socket, whatever the main thread does."""
+    with signals:
+        while numbers := signals.recv(64):
+            came = time.monotonic()
+            if signal.SIGINT in numbers or signal.SIGTERM in numbers:
+                time.sleep(STUCK_SECONDS)
+                if _Program.handled_at is None or _Program.handled_at < came - BURST_SECONDS:
+                    leave()

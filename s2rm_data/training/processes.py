@@ -5,6 +5,7 @@ Every model here is small (1 to 9 million weights), so gradients go in one messa
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterable
 
@@ -14,6 +15,10 @@ from torch import Tensor, nn
 
 from s2rm_data.errors import UsageError
 from s2rm_data.loading.batches import Share
+
+# For one message. The default of half an hour would keep the others waiting when a process is lost. The longest that
+# processes are apart is a compiler at work in one of them, or the first one's checkpoint.
+PATIENCE_SECONDS = 600.0
 
 
 class Processes:
@@ -38,7 +43,8 @@ class Processes:
         if self.count > 1 and not dist.is_initialized():
             if not dist.is_available():
                 raise UsageError("this torch is built without torch.distributed; run without torchrun")
-            dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            dist.init_process_group(backend, timeout=datetime.timedelta(seconds=PATIENCE_SECONDS))
 
     def disconnect(self) -> None:
         if self.count > 1 and dist.is_initialized():

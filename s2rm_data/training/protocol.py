@@ -7,6 +7,7 @@ runs/NAME/protocol.json     how many there are to be; in the end which failed an
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import torch
 
 from s2rm_data.config import from_json, to_json
 from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
+from s2rm_data.interrupt import EndsWhenStuck
 from s2rm_data.loading import TrainingBatches
 from s2rm_data.registry import MODELS, WORLDS, plugins_used
 from s2rm_data.sealing import read_run
@@ -125,10 +127,12 @@ class Session:
     def train(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         set_up(torch.device(config.device), config.threads)
         self.processes.connect(torch.device(config.device))
+        alone = self.processes.count == 1
         try:
-            if options.runs == 1:
-                return self._one(config, store, options, longer=True)
-            return self._several(config, store, options)
+            with contextlib.nullcontext() if alone else EndsWhenStuck():
+                if options.runs == 1:
+                    return self._one(config, store, options, longer=True)
+                return self._several(config, store, options)
         finally:
             self.processes.disconnect()
 

@@ -36,6 +36,15 @@ def test_a_folder_with_other_files_is_not_touched(tiny, train, tmp_path: Path) -
         train(tiny(), tmp_path, overwrite=True)
 
 
+def test_a_folder_that_is_not_visible_to_every_process_is_refused(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a second machine, where the first one has made the folder."""
+    monkeypatch.setattr(RunFolder, "open", lambda self, **order: None)
+    with pytest.raises(UsageError, match="on a file system that all of them share"):
+        train(tiny(), tmp_path / "elsewhere")
+
+
 def test_overwrite_starts_again(tiny, train, tmp_path: Path) -> None:
     train(tiny(steps=2), tmp_path / "run")
     summary = train(tiny(steps=1, seed=5), tmp_path / "run", overwrite=True)
