@@ -70,6 +70,11 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
     help="Train nothing; write the finished run in --out to FOLDER, small and without what only training needs.",
 )
 @click.option("--dry-run", is_flag=True, help="Show config, parameters and estimated time; train nothing.")
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Check compiling, CUDA graphs, precision, resuming and two processes on this machine; train nothing else.",
+)
 @click.option("--list-models", is_flag=True, help="List the models with their parameters and config fields.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
@@ -93,6 +98,7 @@ def train(**options: Any) -> None:
       s2rm-train --store data.zarr --set lr=1e-3,3e-3 --seed 0-2 --out runs/rates   # six runs, one table
       s2rm-train --config train.toml --log wandb
       s2rm-train --out runs/rmc --export pretrained/sc2-rmc      # to keep or share it: s2rm-eval takes it as it is
+      s2rm-train --self-test                                     # what works on this machine (docs/gpu.md)
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
     """
     if options["list_models"]:
@@ -100,6 +106,11 @@ def train(**options: Any) -> None:
         return
     if options["export"] is not None:
         export(options["out"], options["export"], quiet=options["quiet"])
+        return
+    if options["self_test"]:
+        from s2rm_data.cli.self_test import run_self_test
+
+        run_self_test(options)
         return
     from s2rm_data.training.resolve import Overrides
 

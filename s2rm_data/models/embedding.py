@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from s2rm_data.models.config import ModelConfig
+from s2rm_data.models.precision import full_precision, full_products
 
 
 class PositionalEmbedding(nn.Module):
@@ -73,7 +74,7 @@ def spherical_kernel(p: Tensor, s: Tensor, *, bandwidth: float, truncation: floa
     kernel as if the kernel had not been truncated' (appendix 'Bouncing Ball Models'): the value is masked, the
     gradient is that of the untruncated kernel.
     """
-    with torch.autocast(p.device.type, enabled=False):  # a half-precision p.s would move the border by whole pixels
+    with full_precision(p), full_products():  # a rounded p.s would move the border by whole pixels
         dtype = torch.promote_types(p.dtype, torch.float32)
         cosine = p.to(dtype) @ s.to(dtype).transpose(-1, -2)
         full = torch.exp(-2.0 * bandwidth * (1.0 - cosine))

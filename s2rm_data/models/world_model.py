@@ -27,14 +27,8 @@ from s2rm_data.errors import UsageError
 from s2rm_data.models.codecs import build_decoder, build_encoder
 from s2rm_data.models.config import ModelConfig
 from s2rm_data.models.embedding import PositionalEmbedding
+from s2rm_data.models.precision import full_precision, full_products
 from s2rm_data.models.products import PLAIN, DeferredProducts, Products
-
-
-def full_precision(like: Tensor) -> torch.autocast:
-    """Autocast off. States pass through every step, and a half-precision one would lose digits at each; what autocast
-    is for, the encoder's and decoder's convolutions, lies outside the recurrence.
-    """
-    return torch.autocast(like.device.type, enabled=False)
 
 
 class WorldModel(nn.Module, ABC):
@@ -99,12 +93,12 @@ class WorldModel(nn.Module, ABC):
         """
         s = self.embedding(view_position)
         e = self.encode_views(views, s, view_position, view_mask, view_count).to(self.embedding.frequency.dtype)
-        with full_precision(e):
+        with full_precision(e), full_products():
             return self.prepare(e, s, view_mask)
 
     def step(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
         """The state at t + 1 from the encoding and the state at t. `products` is how `unroll` defers gradients."""
-        with full_precision(self.embedding.frequency):
+        with full_precision(self.embedding.frequency), full_products():
             return self.advance(encoded, state, products)
 
     def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
@@ -112,9 +106,10 @@ class WorldModel(nn.Module, ABC):
         deferred = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         products = DeferredProducts(len(encoded)) if deferred else PLAIN
         hidden = []
-        for encoded_t in encoded:
-            state = self.step(encoded_t, state, products)
-            hidden.append(self.hidden(state))
+        with full_products():  # around the steps, which may be compiled
+            for encoded_t in encoded:
+                state = self.step(encoded_t, state, products)
+                hidden.append(self.hidden(state))
         return torch.stack(hidden, 1), state
 
     def encode_batch(self, batch: Batch) -> Sequence[Any]:

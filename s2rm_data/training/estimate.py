@@ -15,7 +15,7 @@ from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import validate
 from s2rm_data.training.stages import Stage, stages_of
-from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
+from s2rm_data.training.stepper import Stepper, make_optimiser
 
 TIMED_STEPS = 3
 
@@ -36,9 +36,9 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
     processes = Processes(alone=True)
     torch.manual_seed(config.seed)
     model = data.build_model().to(device)
-    if config.compile:
-        compile_parts(model, device)
     stepper = Stepper(model, make_optimiser(model, config), config, processes)
+    if config.compile:
+        stepper.compile()
     stages = stages_of(config, data)
     per_epoch, total = stages[0].batches.steps_per_epoch, stages[-1].end
     training = sum((stage.end - stage.begin) * _seconds_per_step(stepper, stage, config.lr) for stage in stages)

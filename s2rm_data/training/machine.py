@@ -40,7 +40,9 @@ def set_up(device: torch.device, threads: int) -> None:
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-        torch.set_float32_matmul_precision("high")
+        # float32 is float32: without this, products and convolutions may round their factors to ten bits (TF32).
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
     else:
         tune_allocator()
 

@@ -25,6 +25,8 @@ from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.protocol import RunOptions, first_folder, saved_run, saved_runs
 
+OLDEST_COMPILED = (7, 0)  # compute capability (Volta) from which Triton, which torch.compile uses, makes kernels
+
 
 @dataclass(frozen=True, kw_only=True)
 class Overrides:
@@ -175,7 +177,8 @@ def machine_fields(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)  # from Ampere on
         precision = "mixed" if bfloat16 else "float32"
-        return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": True}
+        compiles = torch.cuda.get_device_capability(device) >= OLDEST_COMPILED
+        return {"device": str(device), "threads": 1, "loader_threads": 2, "precision": precision, "compile": compiles}
     return {"device": "cpu", "threads": available_threads(Processes().local_count)}
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.models import Batch, WorldModel
+from s2rm_data.training.compiling import CompiledParts
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.processes import Processes
 
@@ -17,24 +18,6 @@ from s2rm_data.training.processes import Processes
 def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
     """Adam with the defaults of PyTorch, fused into one pass over the weights."""
     return torch.optim.Adam(model.parameters(), lr=config.lr, fused=True)
-
-
-def compile_parts(model: WorldModel, device: torch.device, backend: str = "inductor") -> None:
-    """Compile encoder and decoder, and the step of the recurrence, which on a GPU is replayed as a CUDA graph.
-
-    The step is small and called T times per window, so launching its kernels one by one would be what it costs. It is
-    compiled without the deferral of gradients, whose bookkeeping changes from step to step.
-    """
-    options: dict[str, Any] = {"backend": backend, "fullgraph": True}
-    step = torch.compile(model.step, mode="reduce-overhead" if device.type == "cuda" else None, **options)
-
-    def plain_step(encoded: Any, state: Any, products: Any = None) -> Any:
-        return step(encoded, state)
-
-    model.fixed_shapes = True
-    model.step = plain_step  # type: ignore[method-assign]
-    model.encoder.forward = torch.compile(model.encoder.forward, **options)  # type: ignore[method-assign, assignment]
-    model.decoder.forward = torch.compile(model.decoder.forward, **options)  # type: ignore[method-assign, assignment]
 
 
 class Stepper:
@@ -49,21 +32,31 @@ class Stepper:
             self.device.type, dtype=torch.bfloat16, enabled=config.precision == "mixed"
         )
 
+        self.compiled: CompiledParts | None = None
+
+    def compile(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        self.compiled = CompiledParts(self.model, self.device, backend)
+
     def __call__(self, batch: Batch, lr: float) -> Tensor:
         """(2,) the loss of the whole batch and the norm of its gradient, on the device."""
         for group in self.optimiser.param_groups:
             group["lr"] = lr
-        if self.config.compile and self.device.type == "cuda":
-            torch.compiler.cudagraph_mark_step_begin()
-        with self.autocast():
-            loss = self.model.batch_loss(batch)
-        share = self._share(batch)
-        self.optimiser.zero_grad(set_to_none=True)
-        (loss * share).backward()
+        share = self._share(batch)  # before what may be done twice: the processes must stay in step
+
+        def gradients() -> Tensor:
+            self.optimiser.zero_grad(set_to_none=True)  # first: the old ones need no memory in the forward pass
+            if self.compiled:
+                self.compiled.begin()
+            with self.autocast():
+                loss = self.model.batch_loss(batch)
+            (loss * share).backward()
+            return loss.detach()
+
+        loss = self.compiled.guarded(gradients) if self.compiled else gradients()
         self.processes.average_gradients(self.parameters)
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or float("inf"))
         self.optimiser.step()
-        whole = self.processes.total(loss.detach() * share) / self.processes.count
+        whole = self.processes.total(loss * share) / self.processes.count
         return torch.stack([whole, norm.detach()])
 
     def _share(self, batch: Batch) -> Tensor | float:

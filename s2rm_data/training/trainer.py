@@ -35,7 +35,7 @@ from s2rm_data.training.processes import Processes
 from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stages import Stage, stages_of
-from s2rm_data.training.stepper import Stepper, compile_parts, make_optimiser
+from s2rm_data.training.stepper import Stepper, make_optimiser
 
 AGREE_EVERY = 20  # steps between two moments at which several processes ask each other whether to save or stop
 
@@ -108,7 +108,7 @@ class Trainer:
         """Trains to the end of the budget; returns the summary, which is also in the folder."""
         log = self._restore()
         if self.config.compile:
-            compile_parts(self.model, self.device)
+            self.stepper.compile()
         self.references = reference_scores(self.data.learning, self.validation, self.processes)
         with self._recording(log) as self.journal, Interrupt() as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from s2rm_data.models.config import Count, Size
 from s2rm_data.models.modules import ModuleLinear, start_equal
+from s2rm_data.models.precision import full_precision, full_products
 from s2rm_data.models.products import PLAIN, Products
 from s2rm_data.models.relational_memory import RelationalMemory
-from s2rm_data.models.world_model import full_precision
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 
@@ -63,7 +63,7 @@ class S2RMC(S2RM):
 
     def initial_state(self, batch_size: int) -> S2RMCState:
         memory = self.memory.initial_memory(batch_size)
-        with full_precision(memory):
+        with full_precision(memory), full_products():
             return self._state(memory, PLAIN)
 
     def hidden(self, state: S2RMCState) -> Tensor:
