@@ -83,7 +83,8 @@ class Trainer:
         self.now = seen(observation), torch.from_numpy(info["available"])
         self.agents = Agents(self.now[0].shape[-1], self.envs.actions, settings.width)
         self.optimiser = torch.optim.Adam(self.agents.parameters(), lr=settings.learning_rate, eps=1e-5)
-        self.finished: list[bool] = []  # whether each battle was won
+        self.returns = np.zeros(settings.environments)  # of the battles under way
+        self.finished: list[tuple[bool, float]] = []  # whether each battle was won, and its return (20 at best)
 
     @torch.no_grad()
     def play(self) -> dict[str, Tensor]:
@@ -97,7 +98,9 @@ class Trainer:
             action = policy.sample()
             observation, reward, terminated, truncated, info = self.envs.step(action.numpy())
             done = terminated | truncated
-            self.finished += info["battle_won"][done].tolist()
+            self.returns += reward
+            self.finished += zip(info["battle_won"][done].tolist(), self.returns[done].tolist(), strict=True)
+            self.returns[done] = 0.0
             self.now = seen(observation), torch.from_numpy(info["available"])
             step = (
                 inputs,
@@ -186,9 +189,10 @@ def main(
             trainer.learn(trainer.play())
             played += settings.environments * settings.steps
         won, seconds = win_rate(trainer.agents, map_name, settings.battles, seed + 10**6), time.process_time()
-        in_training = float(np.mean(trainer.finished[-500:] or [0.0]))
-        curve.append({"steps": played, "cpu_seconds": seconds, "in_training": in_training, "won": won})
-        print(f"{played:>9,} steps, {seconds:5.0f} CPU-s: won {in_training:.1%} in training, {won:.1%} greedily")
+        wins, returns = np.mean(trainer.finished[-500:] or [(0.0, 0.0)], axis=0).tolist()
+        point = {"steps": played, "cpu_seconds": seconds, "won_in_training": wins, "return": returns, "won": won}
+        curve.append(point)
+        print(f"{played:>9,} steps, {seconds:5.0f} CPU-s: return {returns:.1f}, won {wins:.1%}; greedily {won:.1%}")
         if won >= best[0]:
             best = won, copy.deepcopy(trainer.agents)
             save_policy(out, trainer.agents.layers(), map_name)
