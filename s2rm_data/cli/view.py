@@ -140,4 +140,4 @@ def _write(answers: Answers, export: Path, groups: Sequence[str], numbers: Seque
     with progress_for("exporting", "answers", quiet=False) as progress:
         nbytes = write_page(answers, export, groups, numbers, progress)
     click.echo(str(export))
-    click.echo(f"s2rm-data: {len(groups)} groups in {human(nbytes)}", err=True)
+    click.echo(f"s2rm-data: {len(groups)} group{'s' * (len(groups) != 1)} in {human(nbytes)}", err=True)

@@ -12,6 +12,7 @@ import program
 import pytest
 from click.testing import CliRunner
 
+from s2rm_data.cli import progress
 from s2rm_data.cli.data import data
 from s2rm_data.errors import ConflictError, UsageError
 from s2rm_data.store import Store
@@ -46,6 +47,12 @@ def test_a_store_is_shown_without_torch(store: Store, tmp_path: Path) -> None:
 
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
     assert (tmp_path / "page.html").stat().st_size > 20_000
+
+
+def test_progress_is_told_where_it_takes_long(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    said = view(str(store.path), "--export", str(tmp_path / "page.html"), "--group", "bballs/val")
+    assert "3 of 3 answers, 100%" in said
 
 
 def test_one_group_of_every_world_is_exported(store: Store, tmp_path: Path) -> None:

@@ -27,18 +27,21 @@ def write_page(
 ) -> int:
     """Write `target` with these sequences of every group, those that it has; returns the file's bytes.
 
-    `progress` is advanced by answers.
+    `progress` is started and advanced by answers.
     """
+    progress = progress or Progress()
     table = _table(answers, groups)
     held: list[list[Any]] = [["catalogue", {}, _spelled(json.dumps(table).encode())]]
+    questions: list[Question] = [("enclaves", {"run": run["name"]}) for run in table["runs"] if run["enclaves"]]
     for path in groups:
         about = answers.about(path)
         there = [number for number in numbers if number < about["count"]] or [0]
         held.append(["group", {"group": path}, _spelled(json.dumps({**about, "numbers": there}).encode())])
-        for route, given in itertools.chain.from_iterable(_questions(answers, table, path, n) for n in there):
-            held.append([route, given, _spelled(answers.answer(route, given)[1])])
-            (progress or Progress()).advance(1)
-    held += [["enclaves", {"run": r["name"]}, _answer(answers, r["name"])] for r in table["runs"] if r["enclaves"]]
+        questions += itertools.chain.from_iterable(_questions(answers, table, path, number) for number in there)
+    progress.start(len(questions), 0)
+    for route, given in questions:
+        held.append([route, given, _spelled(answers.answer(route, given)[1])])
+        progress.advance(1)
     text = page_with(json.dumps(held, separators=(",", ":")).replace("<", "\\u003c")).encode()
     write_whole(target, [text])
     return len(text)
@@ -71,10 +74,6 @@ def _questions(answers: Answers, table: dict[str, Any], path: str, number: int) 
 def _starts(scene: Scene, run: dict[str, Any]) -> list[int]:
     """0 is one step ahead; the page asks for a roll-out no later than the last step but one."""
     return [0, max(1, min(scene.steps - 1, START))] if run["rolls_out"] else [0]
-
-
-def _answer(answers: Answers, run: str) -> str:
-    return _spelled(answers.answer("enclaves", {"run": run})[1])
 
 
 def _spelled(data: bytes) -> str:
