@@ -68,7 +68,7 @@ def main() -> None:
     options = parser.parse_args()
     names = options.map or ["3m", "8m", "2s3z"]
     recordings = load(options.recordings)
-    figure, grid = plt.subplots(len(names), 2, figsize=(9, 3.2 * len(names)), squeeze=False, layout="constrained")
+    figure, grid = plt.subplots(len(names), 2, figsize=(9, 1.9 * len(names)), squeeze=False, layout="constrained")
     for row, name in zip(grid, names, strict=True):
         battle = recordings[name][options.battle]
         replay = play_recorded([battle], copies=1)
