@@ -54,7 +54,7 @@ class BattleEvaluation(WorldEvaluation):
         return foresee(run, piece, start=start, dropped=dropped)
 
     def shown(self, group: Group, piece: Piece, result: BattleForesight, *, index: int, start: int) -> Addition:
-        return shown(group, result, agent=index, start=start)
+        return shown(group, piece.first, result, agent=index, start=start)
 
     def settings(self, context: Context) -> dict[str, Any]:
         return {"active_percent": list(self._fractions(context)), **context.options}

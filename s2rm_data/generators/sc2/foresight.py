@@ -10,6 +10,7 @@ they choose.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,7 @@ def fed_back(prediction: PolarPrediction, true: Tensor) -> Tensor:
     )
 
 
-def shown(group: Group, result: BattleForesight, *, agent: int, start: int) -> Addition:
+def shown(group: Group, number: int, result: BattleForesight, *, agent: int, start: int) -> Addition:
     agents = result.batch.query_mask.shape[2]
     if not 0 <= agent < agents:
         raise UsageError(f"there is no agent {agent}; this scenario has agents 0 to {agents - 1}")
@@ -87,7 +88,8 @@ def shown(group: Group, result: BattleForesight, *, agent: int, start: int) -> A
     wanted = PolarTargets(*(part[:, result.first - 1 :] for part in targets))
     title = f"agent {agent}, rolled out from step {start}" if start else f"agent {agent}, one step ahead"
     note = "Predicted stats are drawn where the model thinks that a unit is."
-    pictures = _pictures(group, result.prediction, wanted, agent, result.first)
+    types = type_palette(group, number)
+    pictures = _pictures(types, hecs_titles(group), result.prediction, wanted, agent, result.first)
     return Addition(
         panels=(
             Pictures(title=title, pictures=pictures, note=note, paired=True),
@@ -97,11 +99,12 @@ def shown(group: Group, result: BattleForesight, *, agent: int, start: int) -> A
     )
 
 
-def _pictures(group: Group, result: PolarPrediction, targets: PolarTargets, agent: int, first: int) -> list[Picture]:
+def _pictures(
+    types: Palette, titles: Sequence[str], result: PolarPrediction, targets: PolarTargets, agent: int, first: int
+) -> list[Picture]:
     friendly = result.friendly[0, :, agent].sigmoid()
     unit_type = result.unit_type[0, :, agent].argmax(-3)
     hecs = result.hecs[0, :, agent] * (unit_type > 0).unsqueeze(-3)
-    types = type_palette(group)
 
     def pair(title: str, true: Tensor, predicted: Tensor, palette: Palette) -> list[Picture]:
         named = {"true": true, "predicted": predicted}
@@ -120,7 +123,7 @@ def _pictures(group: Group, result: PolarPrediction, targets: PolarTargets, agen
 
     stats = [
         pair(title, targets.hecs[0, :, agent, channel], hecs[:, channel], Palette(colours=HEAT))
-        for channel, title in enumerate(hecs_titles(group)[:HECS])
+        for channel, title in enumerate(titles[:HECS])
     ]
     return [
         *pair("friendly marker", targets.friendly[0, :, agent], friendly, _PROBABILITY),

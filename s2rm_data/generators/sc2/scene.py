@@ -191,7 +191,7 @@ def agent_images(group: Group, number: int, agent: int) -> Addition:
     steps = max(int(group["length"][number]), 1)
     categories = group["categories"][number][:steps, agent]  # (T, I, J, 3)
     hecs, height = group["hecs"][number][:steps, agent], group["height"][number][:steps, agent]
-    types, actions = type_palette(group), action_palette(group)
+    types, actions = type_palette(group, number), action_palette(group)
     pictures = [
         Picture(title="friendly marker", values=categories[..., 0], palette=friendly_palette(), polar=True),
         Picture(title="unit type", values=categories[..., 1], palette=types, polar=True),
@@ -218,10 +218,10 @@ def friendly_palette() -> Palette:
     return Palette(colours=(NOTHING, FRIEND), names=("no", "friend"))
 
 
-def type_palette(group: Group) -> Palette:
-    """Of the unit types that this group's scenario has; the others keep their numbers but no name."""
+def type_palette(group: Group, number: int) -> Palette:
+    """Of the unit types of this episode and of the group's first; the others keep their numbers but have no name."""
     names = [str(name) for name in group.attributes["unit_types"]]
-    present = {0, *(int(kind) for kind in np.unique(group["unit_type"][slice(0, 16)]))}
+    present = {0, *group["unit_type"][number].tolist(), *group["unit_type"][slice(0, 16)].ravel().tolist()}
     colours = [NOTHING, *(TYPE_COLOURS[n % len(TYPE_COLOURS)] for n in range(1, len(names)))]
     return Palette(colours=colours, names=[name if n in present else "" for n, name in enumerate(names)])
 
