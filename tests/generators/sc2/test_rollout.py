@@ -187,7 +187,7 @@ class ToyBattles:
 
 
 TOY_LENGTHS = [14, 14, 14, 15, 14, 40, 40, 40, 14, 14]
-TOY_DIGEST = "b5552d50b438e3a557ce04648daabc42af1982f3b3f410c250cc028d19eda579"
+TOY_DIGEST = "eff52a9c28ad28fcf36c75a2d394447f43707e7360eb1f0f405bb9888dd06635"
 
 
 def test_golden_digest_of_policies_and_record_on_another_back_end() -> None:

@@ -136,8 +136,8 @@ def digest(values: dict[str, NDArray[Any]]) -> str:
 
 # Of engine, policies, record and images together. Whoever changes one of them on purpose raises GENERATOR_VERSION in
 # source.py with it: the same settings then no longer mean the same content.
-GOLDEN_LENGTHS = [57, 52, 74, 59, 46, 53]
-GOLDEN_DIGEST = "71a2f8a2c80f6e23a51d63c9ecf1f9b942cf46a4d5f067aa296a0196223d3b30"
+GOLDEN_LENGTHS = [57, 52, 76, 59, 46, 53]
+GOLDEN_DIGEST = "741a84712bb81cb6a13aed3576184dff14aa4429deb82353b0e984679da0756b"
 
 
 def test_golden_digest_of_a_split() -> None:
