@@ -50,7 +50,7 @@ class Team:
         self.policy = np.array([draw_member(seed, len(self.names)) for seed in seeds], dtype=np.uint8)
         self._policies = [find(name) for name in find(policy).members or (policy,)]
         self._epsilon, self._seeds = float(epsilon), np.ascontiguousarray(seeds, dtype=np.uint64)
-        self._starts = np.array(np.broadcast_to(starts, (len(seeds), 2, 2)), dtype=np.float64)
+        self._starts = np.array(np.broadcast_to(starts, (len(seeds), 2, 2)), dtype=np.float64, order="C")
         self._sight = np.ascontiguousarray(sight, dtype=np.float64)
         self._memory = np.zeros((len(seeds), agents, MEMORY), dtype=np.int64)
 
