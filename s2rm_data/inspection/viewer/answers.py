@@ -65,7 +65,7 @@ class Answers:
         return function(**parameters)
 
     def warm_up(self) -> None:
-        """Import what the worlds of the store need, so that the first question does not wait for it."""
+        """Import what the worlds of the store need, so that no later question waits for it."""
         for name in self._groups_by_world():
             with contextlib.suppress(S2RMError):  # said when somebody asks
                 WORLDS.load(name).inspection()

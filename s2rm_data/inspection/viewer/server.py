@@ -79,6 +79,8 @@ class Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"This cannot be drawn: {type(error).__name__}: {error}")
         else:
             self._send(HTTPStatus.OK, kind, content)
+            if route == "episode":  # the first picture waits for nothing; other worlds get ready while it is looked at
+                threading.Thread(target=self.answers.warm_up, daemon=True).start()
 
     def _refuse(self, status: HTTPStatus, words: str) -> bool:
         self.close_connection = True  # a body that was sent along is not read as the next request
@@ -113,7 +115,6 @@ class ViewerServer(ThreadingHTTPServer):
     def __init__(self, answers: Answers, port: int = 0) -> None:
         handler = type("StoreHandler", (Handler,), {"answers": answers})
         super().__init__((HOST, port), handler)
-        threading.Thread(target=answers.warm_up, daemon=True).start()
 
     @property
     def url(self) -> str:
