@@ -139,6 +139,10 @@ class Interrupt:
             signal.signal(number, handler)
         if self.asked and kind is None:
             signal.raise_signal(self._number)
+        elif self.asked and _Program.name and _Program.asked_at is None:
+            # It was acted upon. What else comes of the same burst must not disturb those who now finish their files.
+            _Program.asked_at = self._asked_at
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
 
 class EndsWhenStuck:

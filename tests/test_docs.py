@@ -27,7 +27,7 @@ from docs_pages import EMPTY_FOLDER, PAGES, ROOT, Block, anchors_of, blocks_of, 
 
 import s2rm_data
 
-NEEDS = ("GPU", "StarCraft II", "browser", "cluster", "network", "pip")  # what a test may not have
+NEEDS = ("GPU", "StarCraft II", "browser", "cluster", "network", "pip", "pygame")  # what a test may not have
 MATERIAL = """
 s2rm-data bballs --balls 3,6 --train 24 --val 6 --test 4 --quiet
 s2rm-data sc2 --scenario 3s5z --train 6 --val 3 --quiet

@@ -43,7 +43,8 @@ class WindowDataset(Dataset[dict[str, Any]]):
         random = generator(self.seed, "dataset", int(self._epoch), index)
         take = self.source.sample_fixed if self._whole else self.source.sample
         batch = self.source.batch(take(random, np.array([index])))
-        items = {name: map_tensors(value, _first) for name, value in vars(batch).items()}
+        tensors = {name: value for name, value in vars(batch).items() if not name.endswith("_count")}
+        items = {name: map_tensors(value, _first) for name, value in tensors.items()}
         return {name: value for name, value in items.items() if value is not None}
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from small_stores import make_small_store
 
+import s2rm_data as s2
 from s2rm_data.cli import train_display
 from s2rm_data.cli.train import train
 from s2rm_data.errors import ConflictError, S2RMError, UsageError
@@ -45,10 +46,11 @@ def test_it_says_what_it_chose_and_gives_scores_beside_their_references(store: P
     assert "best weights, of step 2" in result.stdout
 
 
-def test_sequences_shorter_than_the_presets_windows_are_taken_whole(store: Path) -> None:
-    result = typed("--store", store, "--preset", "laptop", "--dry-run", "--set", "width=1", "--set", "threads=1")
+def test_sequences_shorter_than_the_presets_windows_are_taken_whole(tmp_path: Path) -> None:
+    s2.generate("bballs", tmp_path / "short.zarr", balls=[3], train=4, val=2, test=0, frames=6, quiet=True)
+    result = typed("--store", tmp_path / "short.zarr", "--preset", "laptop", "--dry-run", "--set", "threads=1")
     assert result.exception is None
-    assert "windows of 11 steps, the whole sequences, which are shorter than the preset's 20" in result.stderr
+    assert "windows of 5 steps, the whole sequences, which are shorter than the preset's 8" in result.stderr
 
 
 def test_json_is_all_that_goes_to_standard_output(store: Path, tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_list_models_shows_all_six_with_their_parameters() -> None:
         (["--store", "STORE", "--device", "cuda"], "--device cuda was asked for, but"),
         (["--store", "STORE", "--device", "tpu"], "device"),
         (["--store", "STORE", "--set", "device=cuda"], "device is not for --set; give --device cuda"),
-        (["--store", "STORE", "--seed", "-1"], "seed is -1"),
+        (["--store", "STORE", "--seed", "-1"], "--seed -1 is not possible"),
         (["--resume", "--overwrite"], "exclude each other"),
         (["--resume", "--out", "nowhere"], "there is no run at nowhere to resume"),
     ],

@@ -18,7 +18,8 @@ def result(number: int) -> str:
     return errors.ActionResult.Name(number)
 
 
-@pytest.mark.parametrize("name", scenarios.names())
+# SMACv2's maps are empty at the start: their clients create the units.
+@pytest.mark.parametrize("name", [name for name in scenarios.names() if not scenarios.parse(name).generated])
 def test_units_are_those_of_the_embedded_engine(name: str) -> None:
     """Positions, health, shields and energy in float32, agents first; also after the enemies have come and fought."""
     engine, talker = Engine(scenarios.parse(name), [7], head_start=False), Talker().play(name, seed=7)
