@@ -58,8 +58,18 @@ def test_mixed_precision_is_the_default_where_the_gpu_has_bfloat16(
 ) -> None:
     asked: list[dict[str, bool]] = []
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **options: asked.append(options) or bfloat16)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     assert machine_fields(torch.device("cuda", 0))["precision"] == ("mixed" if bfloat16 else "float32")
     assert asked == [{"including_emulation": False}]
+
+
+@pytest.mark.parametrize(("capability", "compiles"), [((6, 1), False), ((7, 0), True), ((9, 0), True)])
+def test_cards_that_the_compiler_does_not_know_run_without_it(
+    capability: tuple[int, int], compiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **options: False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert machine_fields(torch.device("cuda", 0))["compile"] is compiles
 
 
 def test_an_unknown_field_is_refused_with_the_nearest_one() -> None:
