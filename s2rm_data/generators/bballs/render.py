@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from s2rm_data.compiled import compiled
 from s2rm_data.generators.bballs.config import packed_width
 
-_MARGIN_BYTES = 4
+MARGIN_BYTES = 4
 _NARROW_PX = 25
 
 
@@ -34,12 +34,12 @@ def render(position: NDArray[np.floating], *, size: int, radius_px: float) -> ND
     Bits beyond the last column are 0. Balls that stick out of the image are cut off.
     """
     shape = (*position.shape[:2], size, packed_width(size))
-    background = np.zeros(shape[2] * shape[3] + _MARGIN_BYTES, dtype=np.uint8)
-    _draw(size / 2, size / 2, float(radius_px), size, np.empty((2, size)), background)
-    packed = np.empty(math.prod(shape) + _MARGIN_BYTES, dtype=np.uint8)
+    background = np.zeros(shape[2] * shape[3] + MARGIN_BYTES, dtype=np.uint8)
+    draw_ball(size / 2, size / 2, float(radius_px), size, np.empty((2, size)), background)
+    packed = np.empty(math.prod(shape) + MARGIN_BYTES, dtype=np.uint8)
     balls = np.ascontiguousarray(position).reshape(shape[0] * shape[1], *position.shape[2:])
-    _render(balls, float(radius_px), size, background[:-_MARGIN_BYTES], packed)
-    return packed[:-_MARGIN_BYTES].reshape(shape)
+    _render(balls, float(radius_px), size, background[:-MARGIN_BYTES], packed)
+    return packed[:-MARGIN_BYTES].reshape(shape)
 
 
 def unpack(packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -70,7 +70,7 @@ def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-unty
 
 
 @compiled(error_model="numpy")
-def _draw(x, y, radius, size, ends, image):  # type: ignore[no-untyped-def]
+def draw_ball(x, y, radius, size, ends, image):  # type: ignore[no-untyped-def]
     """Turn on the pixels of one ball in image (S * W and a margin,); `ends` (2, S) is room to work in."""
     radius_sq = radius * radius
     width = (size + 7) >> 3
@@ -113,8 +113,8 @@ def _render(position, radius, size, background, packed):  # type: ignore[no-unty
     nbytes = len(background)
     ends = np.empty((2, size))
     for f in range(len(position)):
-        image = packed[f * nbytes : (f + 1) * nbytes + _MARGIN_BYTES]
+        image = packed[f * nbytes : (f + 1) * nbytes + MARGIN_BYTES]
         for byte in range(nbytes):
             image[byte] = background[byte]
         for k in range(position.shape[1]):
-            _draw(np.float64(position[f, k, 0]), np.float64(position[f, k, 1]), radius, size, ends, image)
+            draw_ball(np.float64(position[f, k, 0]), np.float64(position[f, k, 1]), radius, size, ends, image)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from s2rm_data.generators.bballs.simulate import simulate_sequences
 from s2rm_data.schema import ArraySpec
 from s2rm_data.seeding import MAX_SEED, sequence_seeds
 
+if TYPE_CHECKING:
+    from s2rm_data.generators.bballs.general.source import GeneralSplit
+
 GENERATOR_VERSION = 1  # raised whenever the same config and seed would give other bytes
 PAPER_TRAIN, PAPER_VAL, PAPER_TEST = 20_000, 1_000, 1_000  # section Video Prediction from Crops
 PAPER_TRAIN_BALLS = 3  # the same
@@ -32,11 +35,11 @@ MAX_SEQUENCES = 100_000_000
 # (0.51 when compressed one by one); about 190 MB for the paper's whole data set.
 _STATE_CHUNK = 10
 
-_CITATION = (
+CITATION = (
     "Rahaman, N., Goyal, A., Gondal, M. W., Wuthrich, M., Bauer, S., Sharma, Y., Bengio, Y., Schoelkopf, B.: "
     "S2RMs: Spatially Structured Recurrent Modules. arXiv:2007.06533, 2020"
 )
-_CONVENTIONS = {
+CONVENTIONS = {
     "coordinates": "x to the right, y down, in pixels; the box is [0, size] x [0, size]",
     "pixel": "row i, column j has its centre at (x, y) = (j + 0.5, i + 0.5)",
     "on": "a pixel is 1 when (j + 0.5 - x)^2 + (i + 0.5 - y)^2 <= radius^2 in float64 for a ball or the fixed ball",
@@ -134,7 +137,7 @@ class BallsSplit:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        return {"command": self.command, "citation": _CITATION, "conventions": dict(_CONVENTIONS)}
+        return {"command": self.command, "citation": CITATION, "conventions": dict(CONVENTIONS)}
 
     @property
     def command(self) -> str:
@@ -147,9 +150,9 @@ class BallsSplit:
         words += ["--frames", str(c.frames), "--size", str(c.size), "--preset", c.preset]
         plain = BallsConfig(balls=1, size=c.size, preset=c.preset)
         if c.radius_px != plain.radius_px:
-            words += ["--radius", _decimal(c.radius_px)]
+            words += ["--radius", decimal(c.radius_px)]
         if c.speed_px_per_frame is not None and c.speed_px_per_frame != plain.speed_px_per_frame:
-            words += ["--speed", "-".join(_decimal(speed) for speed in c.speed_px_per_frame)]
+            words += ["--speed", "-".join(decimal(speed) for speed in c.speed_px_per_frame)]
         return shlex.join([*words, "--seed", str(self.seed)])
 
     def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -167,8 +170,14 @@ class BallsSplit:
         }
 
 
-def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
+def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit | GeneralSplit:
     """The split that was stored with these settings."""
+    if settings.get("physics") == "general":
+        from s2rm_data.generators.bballs.general.config import GeneralConfig
+        from s2rm_data.generators.bballs.general.source import GeneralSplit
+
+        general = from_json(GeneralConfig, settings["config"])
+        return GeneralSplit(config=general, split=settings["split"], count=count, seed=settings["seed"])
     config = from_json(BallsConfig, settings["config"])
     return BallsSplit(config=config, split=settings["split"], count=count, seed=settings["seed"])
 
@@ -183,14 +192,20 @@ def plan(
     frames: int = PAPER_FRAMES,
     size: int = PAPER_SIZE_PX,
     preset: str = "kvae",
-    radius: float | None = None,
+    radius: float | tuple[float, float] | None = None,
     speed: tuple[float, float] | None = None,
+    gravity: tuple[float, float] | None = None,
+    mass: str | tuple[float, float] | None = None,
+    fixed: Sequence[Sequence[float]] | None = None,
+    walls: Sequence[Sequence[float]] | None = None,
+    render: str | None = None,
     seed: int = 0,
-) -> list[BallsSplit]:
+) -> list[BallsSplit] | list[GeneralSplit]:
     """The splits of a data set: train and val with `train_balls` balls, and `test_<n>` for each n of `balls`.
 
     `train_balls` is 3 where that is among `balls`, else the smallest of them. A count of 0 leaves a split out.
-    `radius` in px and `speed` (min, max) in px/frame replace those of the preset.
+    `radius` in px and `speed` (min, max) in px/frame replace those of the preset. A range of radii, or any of the
+    options from `gravity` to `render`, makes a general world, see `general.config`.
     """
     counts = sorted(set(balls))
     if not counts:
@@ -203,16 +218,39 @@ def plan(
     if not wanted:
         raise UsageError("all splits are left out: the numbers of training, validation and test sequences are 0")
     shared = {"frames": frames, "size": size, "preset": preset, "radius_px": radius, "speed_px_per_frame": speed}
+    more = {"gravity": gravity, "mass": mass, "fixed": fixed, "walls": walls, "render": render}
+    more = {name: value for name, value in more.items() if value is not None}
+    if more or isinstance(radius, tuple):
+        return _general_plan(wanted, shared | more, seed)
     return [
         BallsSplit(config=BallsConfig(balls=n, **shared), split=split, count=count, seed=seed)  # type: ignore[arg-type]
         for split, n, count in wanted
     ]
 
 
+def _general_plan(wanted: list[tuple[str, int, int]], options: dict[str, Any], seed: int) -> list[GeneralSplit]:
+    from s2rm_data.generators.bballs.general.config import GeneralConfig
+    from s2rm_data.generators.bballs.general.source import GeneralSplit
+    from s2rm_data.generators.bballs.general.start import check_room
+
+    radius, fixed = options["radius_px"], options.get("fixed")
+    if radius is not None and not isinstance(radius, tuple):
+        radius = options["radius_px"] = (radius, radius)
+    if isinstance(options.get("mass"), tuple):
+        options |= {"mass": "range", "mass_range": options["mass"]}
+    if fixed is not None:  # a ball without a radius is as large as the largest that moves
+        plain = GeneralConfig(balls=1, size=options["size"], preset=options["preset"], radius_px=radius)
+        options["fixed"] = tuple(tuple(ball) if len(ball) == 3 else (*ball, plain.radius_px[1]) for ball in fixed)
+    configs = {balls: GeneralConfig(balls=balls, **options) for _, balls, _ in wanted}
+    for config in configs.values():
+        check_room(config)
+    return [GeneralSplit(config=configs[balls], split=split, count=n, seed=seed) for split, balls, n in wanted]
+
+
 def _training_count(balls: Sequence[int]) -> int:
     return PAPER_TRAIN_BALLS if PAPER_TRAIN_BALLS in balls else balls[0]
 
 
-def _decimal(value: float) -> str:
+def decimal(value: float) -> str:
     """The shortest decimal that reads back as this float, without an exponent, whose sign would look like a range."""
     return np.format_float_positional(value, trim="-")

@@ -34,15 +34,25 @@ def start(seeds: NDArray[np.uint64], config: BallsConfig) -> tuple[NDArray[np.fl
     position = np.empty((len(seeds), config.balls, 2))
     velocity = np.empty_like(position)
     _place_all(seeds, float(config.size), config.radius_px, sites(config.size, config.radius_px), position)
-    if config.speed_px_per_frame is not None:
-        _ball_speeds(seeds, *config.speed_px_per_frame, velocity)
-    else:
-        _system_speeds(seeds, config.system_speed_px_per_frame, velocity)
+    draw_velocities(seeds, config.speed_px_per_frame, config.system_speed_px_per_frame, velocity)
     return position, velocity
 
 
+def draw_velocities(
+    seeds: NDArray[np.uint64],
+    speed_px_per_frame: tuple[float, float] | None,
+    system_speed_px_per_frame: float | None,
+    velocity: NDArray[np.float64],
+) -> None:
+    """Fill velocity (N, n, 2): each ball's speed uniform in a range or, where that is None, the norm of all given."""
+    if speed_px_per_frame is not None:
+        _ball_speeds(seeds, *speed_px_per_frame, velocity)
+    else:
+        _system_speeds(seeds, system_speed_px_per_frame, velocity)
+
+
 @compiled(error_model="numpy")
-def _uniforms(seed, purpose, number):  # type: ignore[no-untyped-def]
+def uniforms(seed, purpose, number):  # type: ignore[no-untyped-def]
     """Draw `number` of a purpose: four numbers in [0, 1)."""
     a, b, c, d = philox(seed, _DOMAIN, np.uint64(number), purpose)
     return to_unit(a), to_unit(b), to_unit(c), to_unit(d)
@@ -71,7 +81,7 @@ def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-d
     for _ in range(_ATTEMPTS):
         placed, tries = 0, 0
         while placed < len(position) and tries < _TRIES:
-            a, b, c, d = _uniforms(seed, _PLACE, draw)
+            a, b, c, d = uniforms(seed, _PLACE, draw)
             draw += 1
             for pair in range(2):
                 u, v = (a, b) if pair == 0 else (c, d)
@@ -91,7 +101,7 @@ def _place_on_sites(seed, packing, position):  # type: ignore[no-untyped-def]
     """Put the balls on distinct random rows of packing (K, 2), K >= n."""
     order = np.arange(len(packing))
     for k in range(len(position)):
-        pick = k + int(_uniforms(seed, _SITE, k)[0] * (len(packing) - k))
+        pick = k + int(uniforms(seed, _SITE, k)[0] * (len(packing) - k))
         order[k], order[pick] = order[pick], order[k]
         position[k, 0], position[k, 1] = packing[order[k], 0], packing[order[k], 1]
 
@@ -102,7 +112,7 @@ def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
     balls = len(position)
     for move in range(_SWEEPS * balls):
         k = move % balls
-        u, v, scale, _ = _uniforms(seed, _SHAKE, move)
+        u, v, scale, _ = uniforms(seed, _SHAKE, move)
         reach = size / (1 << int(8 * scale))
         x = position[k, 0] + (u - 0.5) * reach
         y = position[k, 1] + (v - 0.5) * reach
@@ -123,7 +133,7 @@ def _directions(seed, velocity):  # type: ignore[no-untyped-def]
     """Fill velocity (n, 2) with unit vectors: points uniform in the disc, taken from the square by rejection."""
     drawn, draw = 0, 0
     while drawn < len(velocity):
-        a, b, c, d = _uniforms(seed, _DIRECTION, draw)
+        a, b, c, d = uniforms(seed, _DIRECTION, draw)
         draw += 1
         for pair in range(2):
             u, v = (2 * a - 1, 2 * b - 1) if pair == 0 else (2 * c - 1, 2 * d - 1)
@@ -140,7 +150,7 @@ def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
     for s in range(len(seeds)):
         _directions(seeds[s], velocity[s])
         for k in range(velocity.shape[1]):
-            speed = low + _uniforms(seeds[s], _SPEED, k)[0] * (high - low)
+            speed = low + uniforms(seeds[s], _SPEED, k)[0] * (high - low)
             velocity[s, k, 0] *= speed
             velocity[s, k, 1] *= speed
 
@@ -167,7 +177,7 @@ def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
         _directions(seeds[s], velocity[s])
         cuts[0], cuts[balls] = 0.0, 1.0
         for k in range(1, balls):
-            _insert(_uniforms(seeds[s], _SPEED, k)[0], cuts, k)
+            _insert(uniforms(seeds[s], _SPEED, k)[0], cuts, k)
         for k in range(balls):
             speed = norm * math.sqrt(cuts[k + 1] - cuts[k])
             velocity[s, k, 0] *= speed

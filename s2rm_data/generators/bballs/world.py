@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.options import Option, integer, number, span, whole, whole_numbers
+from s2rm_data.generators.bballs.general import options as general
+from s2rm_data.options import Option, integer, one_of, span, whole, whole_numbers
 from s2rm_data.schema import SplitSource
 from s2rm_data.world import Making, World
 
@@ -34,13 +35,53 @@ OPTIONS = (
     Option(name="frames", parse=integer, default=100, help="Frames per sequence."),
     Option(name="size", parse=integer, default=48, help="Side of the square arena in pixels."),
     Option(name="preset", default="kvae", help="Named physics: kvae or sutskever."),
-    Option(name="radius", parse=number, help="Ball radius in pixels.", shown="the preset's"),
+    Option(
+        name="radius",
+        parse=general.radius,
+        metavar="NUMBER[-NUMBER]",
+        help="Ball radius in pixels, or a range from which each ball draws its own: 3-6.",
+        shown="the preset's",
+    ),
     Option(
         name="speed",
         parse=span,
         metavar="NUMBER[-NUMBER]",
         help="Speed of a ball in pixels per frame: 2, or a range 2-4.",
         shown="the preset's",
+    ),
+    Option(
+        name="gravity",
+        parse=general.gravity,
+        metavar="[X,]Y",
+        help="Gravity in pixels per frame², downwards, or as x,y.",
+        shown="none",
+    ),
+    Option(
+        name="mass",
+        parse=general.mass,
+        metavar="equal|area|NUMBER-NUMBER",
+        help="Masses: all equal, by area, or a range from which each ball draws its own.",
+        shown="by area",
+    ),
+    Option(
+        name="fixed",
+        parse=general.lists((2, 3), "x,y or x,y,radius of a fixed ball"),
+        metavar="X,Y[,R];...",
+        help="Fixed balls in pixels, or none.",
+        shown="one in the centre",
+    ),
+    Option(
+        name="walls",
+        parse=general.lists((4,), "x0,y0,x1,y1 of an inner wall"),
+        metavar="X0,Y0,X1,Y1;...",
+        help="Inner walls in pixels.",
+        shown="none",
+    ),
+    Option(
+        name="render",
+        parse=one_of("binary", "grey", "colour"),
+        help="Frames of one bit per pixel, or smooth in grey or colour; models train on binary frames.",
+        shown="binary",
     ),
 )
 
@@ -61,6 +102,7 @@ class Balls(World):
       s2rm-data bballs --balls 3 --train 100 --val 10 --test 10 -o small.zarr
       s2rm-data bballs --balls 1-6 --dry-run         # how much would that be?
       s2rm-data bballs --balls 7,8 --train 0 --val 0 # add two test sets
+      s2rm-data bballs --gravity 0.1 --radius 3-6 --walls "4,30,20,36" -o falling.zarr
     """
 
     def plan(self, **options: Any) -> Making:

@@ -1,0 +1,1 @@
+"""Bouncing balls beyond the paper's: gravity, unequal balls, several fixed balls, inner walls, grey and colour."""
