@@ -196,11 +196,14 @@ class BallEvaluation(WorldEvaluation):
         if path is None:
             return "", None
         config = store[path].settings["config"]
-        centre, radius = config["size"] / 2, float(config["radius_px"])
+        standing = config.get("fixed")
+        if standing is None:
+            standing = [(config["size"] / 2, config["size"] / 2, float(config["radius_px"]))]
 
         def circle(axes: Any) -> None:
             from matplotlib.patches import Circle
 
-            axes.add_patch(Circle((centre, centre), radius, fill=False, ec="white", lw=0.8, ls="--"))
+            for x, y, radius in standing:
+                axes.add_patch(Circle((x, y), radius, fill=False, ec="white", lw=0.8, ls="--"))
 
-        return "White dashes: the fixed ball.", circle
+        return f"White dashes: the fixed ball{'' if len(standing) == 1 else 's'}.", circle

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from s2rm_data.generators.bballs import draw
-from s2rm_data.generators.bballs.scene import TURN_PX_PER_FRAME, ball_scene
+from s2rm_data.generators.bballs.general.physics import Physics
+from s2rm_data.generators.bballs.scene import ball_scene
 from s2rm_data.inspection.stats import GroupStats, Moments, blocks
 from s2rm_data.inspection.world import Inspection, Preview, file_name
 from s2rm_data.options import Option, whole
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SPEED_BINS = 40
 _ENLARGEMENT = 4  # of a pixel
-_BALL, _GROUND = 255, 40  # grey levels
 
 
 class BallInspection(Inspection):
@@ -42,7 +41,7 @@ class BallInspection(Inspection):
     def pictures(self, group: Group, number: int) -> Iterator[Image]:
         """The frames, without crops."""
         for frame in group["frames"][number]:
-            yield grey_image(np.where(frame > 0, _BALL, _GROUND).astype(np.uint8), _ENLARGEMENT)
+            yield grey_image(draw.levels(frame), _ENLARGEMENT)
 
     def preview(self, group: Group, number: int, rows: int, progress: Progress, *, seed: int = 0) -> Preview:  # type: ignore[override]
         frames = group["frames"]
@@ -62,21 +61,22 @@ class BallInspection(Inspection):
         config = group.settings["config"]
         frames = group["frames"].shape[1]
         speed, turns, on = Moments(), Moments(), np.zeros((config["size"], config["size"]))
-        top = _speed_limit(config)
+        physics = Physics.of(group)
+        top = physics.speed_limit
         edges, counts = np.linspace(0.0, top, SPEED_BINS + 1), np.zeros(SPEED_BINS, np.int64)
         for block in blocks(group, ("frames", "velocity"), progress):
             velocity = block["velocity"]
             found = np.linalg.norm(velocity, axis=-1)
             speed.add(found)
             counts += np.histogram(np.minimum(found, np.nextafter(top, 0)), edges)[0]
-            turns.add(np.asarray((np.abs(np.diff(velocity, axis=1)) > TURN_PX_PER_FRAME).any(-1)))
-            on += block["frames"].sum((0, 1), dtype=np.int64)
+            turns.add(physics.collisions(velocity))
+            on += physics.pixels_on(block["frames"]).sum((0, 1), dtype=np.int64)
         density = on / (len(group) * frames)
         row = {
             "sequences": len(group),
             "frames": frames,
             "balls": config["balls"],
-            "radius_px": round(float(config["radius_px"]), 3),
+            "radius_px": round(float(np.mean(config["radius_px"])), 3),
             "speed_mean_px_per_frame": round(speed.mean, 4),
             "speed_sd_px_per_frame": round(speed.deviation, 4),
             "speed_min_px_per_frame": round(speed.low, 4),
@@ -107,13 +107,6 @@ class BallInspection(Inspection):
         bar.set_label("share of frames in which\nthe pixel is on (fixed ball: 1)", fontsize=8)
         bar.ax.tick_params(labelsize=7)
         return figure
-
-
-def _speed_limit(config: dict[str, Any]) -> float:
-    """Px/frame, somewhat above what the balls of a group can reach: collisions hand all energy to one of them."""
-    speeds = config["speed_px_per_frame"]
-    fastest = config["system_speed_px_per_frame"] if speeds is None else speeds[1] * math.sqrt(config["balls"])
-    return 1.02 * float(fastest)
 
 
 def _draw_density(axes: Any, entry: GroupStats, brightest: float) -> Any:

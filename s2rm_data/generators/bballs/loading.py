@@ -20,8 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from s2rm_data.batch import Batch
+from s2rm_data.config import from_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.crops import CROP, BallTargets, cut
+from s2rm_data.generators.bballs.general.config import GeneralConfig
+from s2rm_data.generators.bballs.general.render import standing_pixels
 from s2rm_data.generators.bballs.render import render
 from s2rm_data.loading.cached import CachedSequences, has_cache, shard_units
 from s2rm_data.loading.requests import Request, drop_count, window_steps
@@ -64,6 +67,8 @@ class BallSource:
         limit: int | None = None,
     ) -> None:
         self.groups = [group.path for group in groups]
+        for group in groups:
+            _check_binary(group)
         shapes = {group.path: group["frames"].shape[1:] for group in groups}
         if len(set(shapes.values())) != 1:
             raise UsageError(f"groups of unlike frames cannot be loaded together: {shapes}")
@@ -71,7 +76,7 @@ class BallSource:
         self.steps = window_steps(steps, frames, ", ".join(self.groups))
         self.views, self.queries, self.next_views = views, queries, next_views
         self.device = torch.device(device)
-        self.radius_px = float(groups[0].settings["config"]["radius_px"])
+        self._settings = groups[0].settings
         self._frame_count = frames
         self.units = shard_units(groups, limit)
         self.cached = CachedSequences(groups, ("frames",), limit) if has_cache(groups[0]) else None
@@ -179,9 +184,13 @@ class BallSource:
 
     @cached_property
     def fixed_ball(self) -> Tensor:
-        """(S, S) bool: the pixels of the fixed ball, on in every frame."""
-        packed = render(np.empty((1, 1, 0, 2)), size=self.size, radius_px=self.radius_px)
-        pixels = np.unpackbits(packed[0, 0], axis=-1, count=self.size)
+        """(S, S) bool: the pixels of the fixed ball, or of all that stands still, on in every frame."""
+        config = self._settings["config"]
+        if self._settings.get("physics") == "general":
+            packed = standing_pixels(from_json(GeneralConfig, config))
+        else:
+            packed = render(np.empty((1, 1, 0, 2)), size=self.size, radius_px=float(config["radius_px"]))[0, 0]
+        pixels = np.unpackbits(packed, axis=-1, count=self.size)
         return torch.from_numpy(pixels.astype(np.bool_)).to(self.device)
 
     @property
@@ -195,3 +204,12 @@ class BallSource:
     @property
     def arena_size(self) -> tuple[float, float]:
         return float(self.size), float(self.size)
+
+
+def _check_binary(group: Group) -> None:
+    render = group.settings["config"].get("render", "binary")
+    if render != "binary":
+        raise UsageError(
+            f"{group.path} has {render} frames; models of this world learn from binary frames: make the data with "
+            "--render binary"
+        )

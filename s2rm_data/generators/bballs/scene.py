@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.generators.bballs.draw import CROP, VIEWS
+from s2rm_data.generators.bballs.general.physics import Physics
 from s2rm_data.scene import (
     Arena,
     Boxes,
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
     from s2rm_data.store import Group
 
 MOST_FRAMES = 2000  # shown of one sequence
-TURN_PX_PER_FRAME = 1e-3  # a smaller change of velocity is the rounding of float32
 PIXELS = Palette(colours=("#282828", "#ffffff"), names=("off", "on"))
 BALL_COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_TOTAL = "#888888"
+_TOTAL, _WHOLE = "#888888", "#444444"
 
 
 def view_positions(number: int, frames: int, size: int, views: int = VIEWS) -> NDArray[np.int16]:
@@ -54,8 +54,9 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> Scene:
     position, velocity = group["position"][number][:steps], group["velocity"][number][:steps]
     centre = view_positions(number, total, size)[:steps]
     everywhere = (0.0, 0.0, float(size), float(size))
-    packed = np.asarray(stored.packed(number))[:steps]
-    frames = np.unpackbits(packed, axis=-1, count=size)
+    physics = Physics.of(group, number)
+    frames = physics.pixels_on(stored[number][:steps])
+    packed = np.packbits(frames, axis=-1)
     return Scene(
         steps=steps,
         arena=Arena(extent=everywhere, y_down=True, unit="px"),
@@ -64,10 +65,10 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> Scene:
             Boxes(
                 title="crops", centre=centre + 0.5, side=CROP, colours=view_colours(), dim="#000000a6"
             ),
-            _discs(position, velocity, np.atleast_1d(group["radius"][number])),
-            _collisions(position, velocity),
+            _discs(position, velocity, np.atleast_1d(group["radius"][number]), physics),
+            _collisions(position, velocity, physics),
         ),
-        panels=(_crops(frames, centre), _energies(velocity)),
+        panels=(_crops(frames, centre), _energies(position, velocity, physics)),
         facts=_facts(group, number, total, steps),
         step_word="frame",
         milliseconds=milliseconds,
@@ -77,11 +78,14 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> Scene:
 def _facts(group: Group, number: int, total: int, steps: int) -> list[tuple[str, str]]:
     config: dict[str, Any] = group.settings["config"]
     shown = f"{total:,}" if steps == total else f"the first {steps:,} of {total:,}"
-    facts = [("balls", str(config["balls"])), ("frames", shown), ("radius", f"{float(config['radius_px']):g} px")]
+    radius = "-".join(f"{part:g}" for part in np.unique(config["radius_px"]))
+    facts = [("balls", str(config["balls"])), ("frames", shown), ("radius", f"{radius} px")]
+    if any(config.get("gravity", ())):
+        facts.append(("gravity", "{:g}, {:g} px/frame²".format(*config["gravity"])))
     return [*facts, ("preset", str(config["preset"])), ("seed", str(int(group["seed"][number])))]
 
 
-def _discs(position: NDArray[Any], velocity: NDArray[Any], radius: NDArray[Any]) -> Discs:
+def _discs(position: NDArray[Any], velocity: NDArray[Any], radius: NDArray[Any], physics: Physics) -> Discs:
     balls = position.shape[1]
     speed = np.linalg.norm(velocity, axis=-1)
     return Discs(
@@ -93,7 +97,7 @@ def _discs(position: NDArray[Any], velocity: NDArray[Any], radius: NDArray[Any])
         letters=[str(ball + 1) for ball in range(balls)],
         readings=(
             Reading(title="speed", values=speed, unit="px/frame"),
-            Reading(title="kinetic energy", values=speed**2 / 2, unit="px²/frame²"),
+            Reading(title="kinetic energy", values=physics.mass * speed**2 / 2, unit=physics.energy_unit),
         ),
         outline=True,
     )
@@ -103,14 +107,9 @@ def ball_colours(balls: int) -> list[str]:
     return [BALL_COLOURS[ball % len(BALL_COLOURS)] for ball in range(balls)]
 
 
-def collisions(velocity: NDArray[Any]) -> NDArray[np.bool_]:
-    """(T, K): the ball has another velocity than in the frame before."""
-    turn = np.diff(velocity, axis=0, prepend=velocity[:1])
-    return np.asarray((np.abs(turn) > TURN_PX_PER_FRAME).any(-1))
-
-
-def _collisions(position: NDArray[Any], velocity: NDArray[Any]) -> Marks:
-    step, ball = np.nonzero(collisions(velocity))
+def _collisions(position: NDArray[Any], velocity: NDArray[Any], physics: Physics) -> Marks:
+    step, ball = np.nonzero(physics.collisions(velocity))
+    step = step + 1
     return Marks(title="collisions since the frame before", step=step, position=position[step, ball], colour="#ffd400")
 
 
@@ -130,11 +129,14 @@ def _crops(frames: NDArray[np.uint8], centre: NDArray[np.int16]) -> Pictures:
     return Pictures(title=f"{views} crops of {CROP} x {CROP} pixels", pictures=pictures, note=note, small=True)
 
 
-def _energies(velocity: NDArray[Any]) -> Curves:
-    energy = (velocity.astype(np.float64) ** 2).sum(-1) / 2
+def _energies(position: NDArray[Any], velocity: NDArray[Any], physics: Physics) -> Curves:
+    energy = physics.mass * (velocity.astype(np.float64) ** 2).sum(-1) / 2
     curves = [
         Curve(title=f"ball {ball + 1}", values=energy[:, ball], colour=colour)
         for ball, colour in enumerate(ball_colours(energy.shape[1]))
     ]
     total = Curve(title="all", values=energy.sum(1), colour=_TOTAL)
-    return Curves(title="kinetic energy", curves=[*curves, total], unit="px²/frame²", low=0.0)
+    if any(physics.gravity):
+        whole = energy.sum(1) + physics.potential(position).sum(1)
+        curves.append(Curve(title="all, with potential energy", values=whole, colour=_WHOLE))
+    return Curves(title="kinetic energy", curves=[*curves, total], unit=physics.energy_unit, low=0.0)

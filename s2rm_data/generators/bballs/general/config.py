@@ -107,9 +107,7 @@ class GeneralConfig:
                 )
             for other in self.fixed[:number]:
                 if math.hypot(x - other[0], y - other[1]) < radius + other[2]:
-                    raise UsageError(
-                        f"fixed balls {_ball(x, y, radius)} and {_ball(*other)} overlap; move them apart"
-                    )
+                    raise UsageError(f"fixed balls {_ball(x, y, radius)} and {_ball(*other)} overlap; move them apart")
         for wall in self.walls:
             self._check_wall(wall)
 

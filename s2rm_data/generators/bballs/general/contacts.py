@@ -1,10 +1,10 @@
-"""When balls that fly parabolas touch something: roots of quadratics and quartics, by + - * / sqrt and comparisons only.
+"""When balls that fly parabolas touch something: roots of quadratics and quartics.
 
 Two balls under the same gravity move straight against each other, so their contact is the root of a quadratic, as it is
 without gravity. So is the contact with a straight wall. The square distance of a ball to a point that stands still is a
 quartic in time: it is cut into pieces on which it only rises or only falls, at the roots of its derivative, which are
 isolated in the same way, and the root in the first piece that falls through zero is found by Newton's method inside a
-bracket, or by bisection where that leaves it.
+bracket, or by bisection where that leaves it. Only + - * / sqrt and comparisons.
 """
 
 from __future__ import annotations

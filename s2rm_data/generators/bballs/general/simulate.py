@@ -1,13 +1,14 @@
 """Balls of any radius and mass under constant gravity, between fixed balls and inner walls, from event to event.
 
-Between events every ball flies a parabola, and bounces are without loss. The scheme is that of `bballs.simulate`: places
-are kept as of the last event, frames are read off and never written back, times are counted from the last frame.
+Between events every ball flies a parabola, and bounces are without loss. The scheme is that of `bballs.simulate`:
+places are kept as of the last event, frames are read off and never written back, times are counted from the last frame.
 What gravity changes:
 - A ball can come back to the fixed ball or wall that it just left, so that it is asked at once. It leaves with a speed
   away from it, which the search for the next root takes as its beginning; a side of the box is left from exactly.
 - A contact that goes less deep than the rounding of places (1e-14 of the box) is a miss, also where a ball only grazes.
-- A ball that lies still on what gravity presses it against would bounce without end. Bounces keep all energy, so that no
-  ball comes to rest; a start at rest there is refused, and more than 200,000 collisions per ball and frame are an error.
+- A ball that lies still on what gravity presses it against would bounce without end. Bounces keep all energy, so that
+  no ball comes to rest. A start at rest on a side of the box is refused; other such starts, and speeds so near to rest
+  that a ball has more than 200,000 collisions in a frame, are an error.
 Only + - * / sqrt and comparisons: the same numbers on every machine.
 """
 
@@ -56,12 +57,12 @@ def simulate_general(
 def simulate_from(
     position: ArrayLike, velocity: ArrayLike, radius: ArrayLike, mass: ArrayLike, config: GeneralConfig
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Position and velocity (T, n, 2) from a start of one's own: (n, 2), (n, 2), (n,), (n,) in the world of a config."""
+    """Position and velocity (T, n, 2) from one's own start, (n, 2), (n, 2), (n,), (n,), in the world of a config."""
     x, v, r, m = (np.array(a, dtype=np.float64, order="C")[None] for a in (position, velocity, radius, mass))
     if x.shape != v.shape or x.ndim != 3 or x.shape[-1] != 2 or r.shape != x.shape[:2] or m.shape != x.shape[:2]:
         raise UsageError(
-            f"position {x.shape[1:]}, velocity {v.shape[1:]}, radius {r.shape[1:]} and mass {m.shape[1:]} do not belong "
-            "together; they are (balls, 2), (balls, 2), (balls,) and (balls,)"
+            f"position {x.shape[1:]}, velocity {v.shape[1:]}, radius {r.shape[1:]} and mass {m.shape[1:]} do not "
+            "belong together; they are (balls, 2), (balls, 2), (balls,) and (balls,)"
         )
     _check_start(x[0], v[0], r[0], m[0], config)
     moved = _simulate(x, v, r, m, config)
@@ -112,8 +113,8 @@ def _check_start(
             side = config.size - r[i] if config.gravity[k] > 0 else r[i]
             if config.gravity[k] and x[i, k] == side and v[i, k] == 0:
                 raise UsageError(
-                    f"ball {i} lies still on the side that gravity presses it against, and bounces of no height have no "
-                    "end; give it height or speed"
+                    f"ball {i} lies still on the side that gravity presses it against, and bounces of no height have "
+                    "no end; give it height or speed"
                 )
 
 

@@ -24,7 +24,7 @@ GENERAL_VERSION = 1  # raised whenever the same config and seed would give other
 _IMAGES = {
     "binary": "Binary images, one bit a pixel: 1 inside a ball, a fixed ball or an inner wall",
     "grey": "Grey images: 255 times the share of the pixel inside a ball, a fixed ball or an inner wall",
-    "colour": "Colour images: each ball in its colour, fixed balls and inner walls grey, on black, by share of the pixel",
+    "colour": "Colour images by share of the pixel: each ball in its colour, fixed balls and inner walls grey",
 }
 
 

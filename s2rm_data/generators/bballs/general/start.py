@@ -49,8 +49,8 @@ def check_room(config: GeneralConfig) -> None:
 
 def _no_room(config: GeneralConfig) -> UsageError:
     return UsageError(
-        f"{config.balls} balls of radius up to {config.radius_px[1]:g} px do not find places in a box of {config.size} x "
-        f"{config.size} px with {len(config.fixed)} fixed balls and {len(config.walls)} inner walls; take fewer or "
+        f"{config.balls} balls of radius up to {config.radius_px[1]:g} px do not find places in a box of {config.size} "
+        f"x {config.size} px with {len(config.fixed)} fixed balls and {len(config.walls)} inner walls; take fewer or "
         "smaller balls, or a larger box"
     )
 
