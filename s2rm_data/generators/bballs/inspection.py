@@ -32,7 +32,8 @@ _ENLARGEMENT = 4  # of a pixel
 class BallInspection(Inspection):
     milliseconds = 80
     about = (
-        "Videos of bouncing balls in a closed box with a fixed ball in its centre, from exact, event-driven physics. "
+        "Videos of bouncing balls in a closed box, with a fixed ball in its centre unless the settings list others, "
+        "from exact, event-driven physics. "
         "An observer sees each frame through small crops at known places and is asked what it would see at others."
     )
     tags = ("bouncing balls", "video prediction")
