@@ -152,7 +152,10 @@ def test_a_file_that_fails_is_named_with_its_reason(failure: str, tmp_path: Path
     (tmp_path / "broken.py").write_text(f"{failure}\n")
     said = Way(folder=tmp_path).call("s2rm-data", "info", "x.zarr", "--plugin", "broken.py", statuses=(2,)).err
     assert said.startswith("s2rm-data: the plug-in broken.py cannot be imported: ") and said.count("\n") == 1
-    assert Way(folder=tmp_path, words=("--plugin", "broken.py")).completed("s2rm-data", "v") == ["plain,verify"]
+    assert Way(folder=tmp_path, words=("--plugin", "broken.py")).completed("s2rm-data", "v") == [
+        "plain,verify",
+        "plain,view",
+    ]
 
 
 def test_an_installed_package_that_fails_spoils_only_its_own_entries(tmp_path: Path) -> None:
