@@ -146,10 +146,11 @@ class Interrupt:
 
 
 class EndsWhenStuck:
-    """While it is entered, SIGINT and SIGTERM end the program if the main thread runs no handler for STUCK_SECONDS.
+    """While it is entered, SIGINT and SIGTERM end the program once the main thread runs no handler for STUCK_SECONDS.
 
     Processes that work together wait for each other inside torch; if one of them dies, nothing else would end the
-    others. Inert outside the main thread.
+    others. A main thread that has seen the signal may get stuck a moment later, so it is asked again and again, by a
+    signal that means nothing else, until the block is left. Inert outside the main thread.
     """
 
     def __enter__(self) -> Self:
@@ -157,24 +158,36 @@ class EndsWhenStuck:
         if threading.current_thread() is threading.main_thread():
             mine, self._theirs = socket.socketpair()
             self._theirs.setblocking(False)
+            self._over = threading.Event()
+            signal.signal(_QUESTION, _on_question)
             self._previous = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
-            threading.Thread(target=_watch, args=(mine,), name="signals", daemon=True).start()
+            threading.Thread(target=_watch, args=(mine, self._over), name="signals", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._previous is not None:
+            self._over.set()
             signal.set_wakeup_fd(self._previous)
             self._theirs.close()  # ends the thread
 
 
-def _watch(signals: socket.socket) -> None:
+_QUESTION = signal.SIGURG  # ignored by whoever does not ask for it, so that one that comes late does no harm
+
+
+def _on_question(number: int, frame: FrameType | None) -> None:
+    _Program.handled_at = time.monotonic()
+
+
+def _watch(signals: socket.socket, over: threading.Event) -> None:
     """Python writes the number of every signal to the socket, whatever the main thread does."""
     with signals:
         while numbers := signals.recv(64):
-            came = time.monotonic()
             if signal.SIGINT in numbers or signal.SIGTERM in numbers:
-                time.sleep(STUCK_SECONDS)
-                if _Program.handled_at is None or _Program.handled_at < came - BURST_SECONDS:
-                    leave()
+                asked_at = time.monotonic()
+                while not over.wait(STUCK_SECONDS):
+                    if _Program.handled_at is None or _Program.handled_at < asked_at - BURST_SECONDS:
+                        leave()
+                    asked_at = time.monotonic()
+                    signal.pthread_kill(threading.main_thread().ident or 0, _QUESTION)

@@ -43,23 +43,30 @@ def test_a_burst_is_one_interrupt() -> None:
         raise RuntimeError("stopped")
 
 
+@pytest.mark.parametrize("handled_first", [False, True])
 @pytest.mark.parametrize("stuck", [True, False])
-def test_a_signal_ends_a_program_that_is_stuck_in_a_library_but_not_one_that_handles_it(stuck: bool) -> None:
+def test_a_signal_ends_a_program_that_is_stuck_in_a_library_but_not_one_that_handles_it(
+    stuck: bool, handled_first: bool
+) -> None:
     """A lock that is taken twice stands for torch's waiting for a process that is gone: no signal gets through."""
     work = "lock(mutex); lock(mutex)" if stuck else "[time.sleep(0.1) for _ in range(15)]; print(interrupt.asked)"
     code = (
         "import ctypes, time\n"
         "from s2rm_data import interrupt as module\n"
-        "module.STUCK_SECONDS = 0.3\n"
+        "module.STUCK_SECONDS, module.BURST_SECONDS = 0.3, 0.2\n"
         "module.begin_program('test')\n"
         "lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(128)\n"
         "with module.EndsWhenStuck():\n"
         "    interrupt = module.Interrupt().__enter__()\n"
         "    print('ready', flush=True)\n"
+        f"    time.sleep({0.5 if handled_first else 0})\n"
         f"    {work}\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=60)
+        try:
+            said, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, said) == ((130, "") if stuck else (0, "True\n"))
