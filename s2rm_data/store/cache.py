@@ -199,10 +199,12 @@ class ShardCache:
                 "decoded; give a larger --cache-size, or make the store with a smaller --shard-size"
             )
         with self._space:
-            sizes = self._sizes()
             with self._mutex:
                 self._reserved[name] = nbytes
-                total = sum(size for _, size in sizes.values()) + sum(self._reserved.values())
+                reserved = dict(self._reserved)
+            # Looked at after that: a file that is finished in between is counted once, as what was reserved for it.
+            sizes = {file: size for file, size in self._sizes().items() if file not in reserved}
+            total = sum(size for _, size in sizes.values()) + sum(reserved.values())
             for oldest in self._oldest_first(sizes):
                 if total <= self.most_bytes:
                     return
