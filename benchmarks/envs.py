@@ -5,8 +5,8 @@
 One environment step is one step of one battle, all its agents. Rows: the engine alone with the same actions; the
 drop-in class with observations, state and masks at every step; PettingZoo's and Gymnasium's interfaces; the vectorised
 environment of 64 and 1,024 battles, with observations and masks, and with the state as well; SMAC's own class over the
-server, and JaxMARL's SMAX and SMAClite, where they are installed. Choosing actions is not counted. Compilation neither:
-every row is warmed up first.
+server, and JaxMARL's SMAX, where they are installed. Choosing actions is not counted. Compilation neither: every row
+is warmed up first.
 """
 
 from __future__ import annotations

@@ -49,10 +49,10 @@ CONVENTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BallsSplit:
-    """The split `bballs/<split>` with `count` sequences: a `s2rm_data.schema.SplitSource`."""
+class AnySplit:
+    """What the splits `bballs/<split>` of all physics have in common."""
 
-    config: BallsConfig
+    config: Any
     split: str  # `train`, `val` or `test_<n>`
     count: Annotated[int, between(1, MAX_SEQUENCES)]
     seed: Annotated[int, between(0, MAX_SEED)] = 0
@@ -72,6 +72,13 @@ class BallsSplit:
     @property
     def first_dim(self) -> str:
         return "sequence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BallsSplit(AnySplit):
+    """The split `bballs/<split>` with `count` sequences: a `s2rm_data.schema.SplitSource`."""
+
+    config: BallsConfig
 
     @property
     def arrays(self) -> tuple[ArraySpec, ...]:

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from s2rm_data.config import between, check_fields, to_json
-from s2rm_data.errors import UsageError
+from s2rm_data.config import to_json
 from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.general.config import GeneralConfig
 from s2rm_data.generators.bballs.general.render import render_general
 from s2rm_data.generators.bballs.general.simulate import simulate_general
-from s2rm_data.generators.bballs.source import CITATION, CONVENTIONS, MAX_SEQUENCES, BallsSplit, decimal
+from s2rm_data.generators.bballs.source import CITATION, CONVENTIONS, AnySplit, BallsSplit, decimal
 from s2rm_data.schema import ArraySpec
-from s2rm_data.seeding import MAX_SEED, sequence_seeds
+from s2rm_data.seeding import sequence_seeds
 
 GENERAL_VERSION = 1  # raised whenever the same config and seed would give other bytes
 _IMAGES = {
@@ -29,29 +28,10 @@ _IMAGES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneralSplit:
+class GeneralSplit(AnySplit):
     """The split `bballs/<split>` of a general world: a `s2rm_data.schema.SplitSource`."""
 
     config: GeneralConfig
-    split: str  # `train`, `val` or `test_<n>`
-    count: Annotated[int, between(1, MAX_SEQUENCES)]
-    seed: Annotated[int, between(0, MAX_SEED)] = 0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.split not in ("train", "val", f"test_{self.config.balls}"):
-            raise UsageError(
-                f"no split {self.split!r} with {self.config.balls} balls; "
-                f"the choices are train, val and test_{self.config.balls}"
-            )
-
-    @property
-    def group(self) -> str:
-        return f"bballs/{self.split}"
-
-    @property
-    def first_dim(self) -> str:
-        return "sequence"
 
     @property
     def arrays(self) -> tuple[ArraySpec, ...]:
