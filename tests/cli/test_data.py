@@ -229,7 +229,7 @@ def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: P
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("--gravidity", "there is no option --gravidity; `s2rm-data bballs --help` lists the options"),
+        ("--fnord", "there is no option --fnord; `s2rm-data bballs --help` lists the options"),
         ("--trian", "there is no option --trian; did you mean --train?"),
     ],
 )
