@@ -61,10 +61,15 @@ class Progress:
 
 
 def learned_sha256(config: TrainConfig) -> str:
-    """Of the fields that decide what is learned."""
-    fields = {name: value for name, value in to_json(config).items() if name not in MACHINE_FIELDS}
-    if config.shuffle_shards is None:  # as in the runs of earlier versions, which had no such field
-        del fields["shuffle_shards"]
+    """Of the fields that decide what is learned. Those that came later count only where they change something, so that
+    runs of earlier versions, which did not have them, can be resumed.
+    """
+    unused = {
+        *(["shuffle_shards"] if config.shuffle_shards is None else []),
+        *(["query_share"] if config.query_share == 1 else []),
+        *(["late_from", "late_window", "late_batch_size"] if config.late_window is None else []),
+    }
+    fields = {name: value for name, value in to_json(config).items() if name not in {*MACHINE_FIELDS, *unused}}
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
