@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from small_stores import make_small_store
 from toy import ToySplit, tree
@@ -40,7 +41,8 @@ class Workspace:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def _made(self, name: str, make: Callable[[Path], object]) -> Path:
+    def made(self, name: str, make: Callable[[Path], object]) -> Path:
+        """What `make` makes under a name of the workspace, once and whole."""
         path = self.folder / name
         if not path.exists():
             partial = self.folder / f"{name}.making"
@@ -53,12 +55,12 @@ class Workspace:
     def toy(self) -> Path:
         """A store of two toy splits, three shards and two."""
         splits = [ToySplit(), ToySplit(group="toy/val", count=5)]
-        return self._made("toy.zarr", lambda path: generate(splits, path, shard_size=4))
+        return self.made("toy.zarr", lambda path: generate(splits, path, shard_size=4))
 
     @cached_property
     def store(self) -> Path:
         """A store of both worlds."""
-        return self._made("data.zarr", make_small_store)
+        return self.made("data.zarr", make_small_store)
 
     @cached_property
     def run(self) -> Path:
@@ -69,7 +71,7 @@ class Workspace:
             if status:
                 raise Finding(f"the run to be attacked cannot be made: {err}")
 
-        return self._made("run", train)
+        return self.made("run", train)
 
     def training(self, out: Path) -> list[str]:
         fields = ["window=4", "views=5", "queries=3", "width=2", "held_out_sequences=2", "checkpoint_seconds=0.001"]
@@ -100,7 +102,7 @@ def started(program: str, *words: str, **options: object) -> subprocess.Popen[st
     )
 
 
-def ended(process: subprocess.Popen[str], allowed: set[int] = DOCUMENTED) -> tuple[int, str, str]:
+def ended(process: Any, allowed: set[int] = DOCUMENTED) -> tuple[int, str, str]:
     """How a command ended; a traceback, a hang or an undocumented status is a finding."""
     try:
         out, err = process.communicate(timeout=COMMAND_SECONDS)

@@ -14,26 +14,26 @@ NOTHING_TO_MERGE = 2  # the kill came after everything was done
 
 
 def kill_parts(rng: random.Random, workspace: Workspace) -> int:
-    """Parts of a run are killed, then their merge at every stage: the store is that of one process."""
-    count, merges = rng.randint(2, 3), rng.randint(1, 4)
+    """Parts of a run are killed, then their merge: the store is that of one process. Returns the kills."""
+    count, merges, kills = rng.randint(2, 3), rng.randint(1, 4), 0
     with workspace.fresh() as folder:
         out = folder / "out"
         for number in range(1, count + 1):
-            _kill(rng, [*BALLS, "--shard-size", "20", "-o", str(out), "--part", f"{number}/{count}"], 2.5)
+            kills += _kill(rng, [*BALLS, "--shard-size", "20", "-o", str(out), "--part", f"{number}/{count}"], 2.5)
         for number in range(1, count + 1):
             _finish([*BALLS, "--shard-size", "20", "-o", str(out), "--part", f"{number}/{count}"], {0})
         for _ in range(merges):
-            _kill(rng, ["merge", str(out), "-q"], 1.5)
+            kills += _kill(rng, ["merge", str(out), "-q"], 1.5)
         _finish(["merge", str(out), "-q"], {0, NOTHING_TO_MERGE})
         same_tree(out, _reference(workspace), "after parts and a merge that were killed")
-    return count + merges
+    return kills
 
 
-def _kill(rng: random.Random, words: list[str], seconds: float) -> None:
+def _kill(rng: random.Random, words: list[str], seconds: float) -> bool:
     process = started("data", *words)
     time.sleep(rng.random() * seconds)
     process.kill()
-    ended(process, DOCUMENTED | {-signal.SIGKILL})
+    return ended(process, DOCUMENTED | {-signal.SIGKILL})[0] == -signal.SIGKILL
 
 
 def _finish(words: list[str], allowed: set[int]) -> None:

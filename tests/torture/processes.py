@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from s2rm_data.store import verify
 from torture.cases import DOCUMENTED, Finding, Workspace, command, ended, same_tree, started
@@ -47,7 +48,7 @@ BATTLES = [
 ]
 
 
-def _job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path, float]:
+def draw_job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path, float]:
     """A command that writes: program, words, what it writes, and about how many seconds it takes."""
     kind = rng.choice(["balls", "balls", "battles", "repair", "export", "preview", "stats", "train", "eval"])
     if kind in ("balls", "battles"):
@@ -74,26 +75,34 @@ def _job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, l
     return "data", words, folder / "out", 2.0
 
 
-def _reference(workspace: Workspace, program: str, words: list[str], out: Path) -> Path:
+def command_name(words: list[str]) -> str:
+    """A name for a command, whatever folders and workers it is given."""
+    named = [word.strip("-/") for word in words if not word.startswith("/") and word not in ("1", "2", "3", "-j")]
+    return "-".join(named)[:100].replace("/", "_").replace("=", "_")
+
+
+def reference_of(workspace: Workspace, program: str, words: list[str], out: Path) -> Path:
     """What the command leaves when nobody disturbs it; made once for each command."""
     if "repair" in words:
         return workspace.store
-    name = "-".join(w.strip("-/") for w in words if not w.startswith("/") and w not in ("1", "2", "3", "-j"))[:100]
-    target = workspace.folder / f"reference-{name.replace('/', '_').replace('=', '_')}"
-    if not target.exists():
-        again = [str(target) if word == str(out) else word for word in words]
-        status, _, err = command(program, *again)
+
+    def make(path: Path) -> None:
+        status, _, err = command(program, *(str(path) if word == str(out) else word for word in words))
         if status:
             raise Finding(f"undisturbed, {words} fails with {status}: {err}")
-    return target
+
+    return workspace.made(f"reference-{command_name(words)}", make)
 
 
-def _finish(workspace: Workspace, program: str, words: list[str], out: Path) -> None:
+def finish(workspace: Workspace, program: str, words: list[str], out: Path) -> None:
     """The same command again succeeds and leaves what it would have left undisturbed."""
     status, _, err = command(program, *words)
     if status:
         raise Finding(f"cannot be finished after it was disturbed: {status} {err[-1000:]}")
-    reference = _reference(workspace, program, words, out)
+    same_outcome(program, words, out, reference_of(workspace, program, words, out))
+
+
+def same_outcome(program: str, words: list[str], out: Path, reference: Path) -> None:
     if program == "train":
         for name in ("log.jsonl", "summary.json", "best.safetensors", "state.safetensors"):
             if (out / name).read_bytes() != (reference / name).read_bytes():
@@ -110,8 +119,8 @@ def _wait(rng: random.Random, process: object, seconds: float) -> None:
 def kill(rng: random.Random, workspace: Workspace) -> int:
     """A command that writes is killed, once or several times, and finished: nothing is lost. Returns the kills."""
     with workspace.fresh() as folder:
-        program, words, out, seconds = _job(rng, workspace, folder)
-        _reference(workspace, program, words, out)
+        program, words, out, seconds = draw_job(rng, workspace, folder)
+        reference_of(workspace, program, words, out)
         kills = 0
         for _ in range(rng.randint(1, 3)):
             process = started(program, *words)
@@ -119,31 +128,37 @@ def kill(rng: random.Random, workspace: Workspace) -> int:
             kills += process.poll() is None
             process.kill()
             ended(process, DOCUMENTED | {-signal.SIGKILL})
-        _finish(workspace, program, words, out)
+        finish(workspace, program, words, out)
         return kills
 
 
 def signals(rng: random.Random, workspace: Workspace) -> int:
     """A command gets one signal or a burst at a random moment, also while it starts. Returns the signals that came."""
     with workspace.fresh() as folder:
-        program, words, out, seconds = _job(rng, workspace, folder)
+        program, words, out, seconds = draw_job(rng, workspace, folder)
         process = started(program, *words)
-        _wait_for_handlers(process.pid)
+        wait_for_handlers(process.pid)
         _wait(rng, process, seconds)
-        sent = 0
-        for _ in range(rng.choice([1, 1, 2, 3, 8])):
-            sent += process.poll() is None
-            process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
-            time.sleep(rng.choice([0, 0.001, 0.02]))
-        status, _, err = ended(process, {0, 130})
-        if status == 130 and "interrupted" not in err:
-            raise Finding(f"interrupted without a word: {process.args}")
+        sent = send_signals(rng, process)
         if program != "eval" and rng.random() < 0.3:
-            _finish(workspace, program, words, out)
+            finish(workspace, program, words, out)
         return sent
 
 
-def _wait_for_handlers(pid: int) -> None:
+def send_signals(rng: random.Random, process: Any) -> int:
+    """One signal or a burst of them: the command ends as documented. Returns how many it lived to see."""
+    sent = 0
+    for _ in range(rng.choice([1, 1, 2, 3, 8])):
+        sent += process.poll() is None
+        process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
+        time.sleep(rng.choice([0, 0.001, 0.02]))
+    status, _, err = ended(process, {0, 130})
+    if status == 130 and "interrupted" not in err:
+        raise Finding(f"interrupted without a word: {process.args}")
+    return sent
+
+
+def wait_for_handlers(pid: int) -> None:
     for _ in range(60_000):
         try:
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -158,14 +173,14 @@ def _wait_for_handlers(pid: int) -> None:
 def full_disk(rng: random.Random, workspace: Workspace) -> None:
     """The system refuses files above a random size: an error with its status, and nothing is lost."""
     with workspace.fresh() as folder:
-        program, words, out, _ = _job(rng, workspace, folder)
+        program, words, out, _ = draw_job(rng, workspace, folder)
         limit = rng.choice([0, 1, 500, 3_000, 9_000, 20_000, 60_000, 200_000])
         refuse = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
         status, _, err = command(program, *words, allowed={0, 6}, preexec_fn=refuse)
         if status and "cannot write" not in err and "File too large" not in err:
             raise Finding(f"the disk refused, and the message is {err}")
         if program != "eval":
-            _finish(workspace, program, words, out)
+            finish(workspace, program, words, out)
 
 
 def rivals(rng: random.Random, workspace: Workspace) -> None:
@@ -183,4 +198,4 @@ def rivals(rng: random.Random, workspace: Workspace) -> None:
         statuses = [ended(writer, {0, 5})[0] for writer in writers]
         if 0 not in statuses:
             raise Finding(f"of several writers none succeeded: {statuses}")
-        _finish(workspace, "data", words, out)
+        finish(workspace, "data", words, out)

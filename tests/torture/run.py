@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 import traceback
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from torture.at_work import kill_at_work, signals_at_work
 from torture.cases import Finding, Workspace, generator
 from torture.clients import clients
 from torture.inputs import assignments, command_line
@@ -32,8 +34,10 @@ ATTACKS: dict[str, tuple[Callable[..., int | None], int]] = {
     "command_line": (command_line, 25),
     "assignments": (assignments, 25),
     "kill": (kill, 2),
+    "kill_at_work": (kill_at_work, 6),
     "kill_parts": (kill_parts, 1),
     "signals": (signals, 3),
+    "signals_at_work": (signals_at_work, 6),
     "full_disk": (full_disk, 1),
     "rivals": (rivals, 1),
     "clients": (clients, 1),
@@ -82,6 +86,9 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=Path("torture"), help="folder for the workspace and the counts")
     parser.add_argument("--list", action="store_true", help="list the attacks")
     given = parser.parse_args()
+    # A shell that starts this in the background has it ignore SIGINT, and so the programs that are to be interrupted.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if given.list:
         for name, (attack, _) in ATTACKS.items():
             print(f"{name:<14}{attack.__doc__ or ''}")
