@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,14 +70,40 @@ def digest(tensors: Mapping[str, Tensor], text: str) -> str:
     return found.hexdigest()
 
 
+MOST_HEADER_BYTES = 100_000_000  # what the library itself allows
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file; raises `OSError` or `SafetensorError`.
+
+    The library maps the whole file before it compares its length with the header: one with a hole of many gigabytes
+    would be out of memory, and a pipe would never end. Here both come first.
+    """
+    if path.exists() and not path.is_file():
+        raise SafetensorError("it is not a regular file")
+    with path.open("rb") as file:
+        nbytes, size = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+        if nbytes > min(size - 8, MOST_HEADER_BYTES):
+            raise SafetensorError("its header is cut")
+        promised = 8 + nbytes + _tensor_nbytes(file.read(nbytes))
+    if size != promised:
+        raise SafetensorError(f"it has {size:,} bytes where its header promises {promised:,}")
+    with safe_open(path, framework="pt") as opened:
+        return {name: opened.get_tensor(name) for name in opened.keys()}, opened.metadata() or {}  # noqa: SIM118
+
+
+def _tensor_nbytes(header: bytes) -> int:
+    try:
+        tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
+        return max((int(entry["data_offsets"][1]) for entry in tensors), default=0)
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, OverflowError):
+        raise SafetensorError("its header cannot be read") from None
+
+
 def load_model(path: str | Path) -> WorldModel:
     """The model that was saved, on the CPU."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise UsageError(f"{path} is not a regular file")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors, metadata = read_safetensors(Path(path))
     except (OSError, SafetensorError) as error:
         raise UsageError(f"{path} is not a model file that can be read: {error}") from error
     if not {"model", "config"} <= metadata.keys():

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.files import sync_folder, write_whole
 from s2rm_data.models import WorldModel
-from s2rm_data.models.weights import digest, safetensors_pieces, save_model
+from s2rm_data.models.weights import digest, read_safetensors, safetensors_pieces, save_model
 from s2rm_data.sealing import STATE_FORMAT as FORMAT
 
 
@@ -44,9 +44,7 @@ def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -
 
 def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        tensors, header = read_safetensors(path)
     except FileNotFoundError:
         raise DamagedStoreError(f"{path} is missing; without it the run cannot be resumed") from None
     except (SafetensorError, OSError) as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.errors import DamagedStoreError, S2RMError, UsageError
 from s2rm_data.models import build, names
 from s2rm_data.models.weights import load_model, save_model
+from s2rm_data.training.checkpoint import load_state
 
 
 @pytest.mark.parametrize("name", names())
@@ -46,3 +49,16 @@ def test_files_that_hold_no_model_are_named(tmp_path):
     save_file({"x": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UsageError, match="not which model"):
         load_model(tmp_path / "other.safetensors")
+
+
+@pytest.mark.parametrize("load", [load_model, load_state])
+def test_a_file_longer_than_its_header_says_or_a_pipe_is_refused_before_it_is_mapped(tmp_path, small, load):
+    path = tmp_path / "weights.safetensors"
+    save_model(build("lstm", "bballs", **small("lstm", "bballs")), path)
+    os.truncate(path, 64 << 30)  # a hole: it takes no space on the disk, but all the address space that there may be
+    with pytest.raises(S2RMError, match=r"68,719,476,736 bytes where its header promises"):
+        load(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(S2RMError, match="not a regular file"):
+        load(path)
