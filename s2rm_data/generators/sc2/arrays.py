@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from s2rm_data.generators.sc2 import scenarios
+from s2rm_data.generators.sc2.channels import ACTION_CATEGORIES, CATEGORY_CHANNELS, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES, Action
 from s2rm_data.generators.sc2.config import Sc2Config
-from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, CATEGORY_CHANNELS, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.team import members_of
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.schema import ArraySpec

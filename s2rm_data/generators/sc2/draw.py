@@ -2,8 +2,7 @@
 
 Polar cells are drawn as the wedges of the map that they stand for, with the outlines of the living units over them, so
 that one sees at a glance whether image and battle agree. What stays the same is drawn once (stage.py); of every step
-only what changes, with numpy and Pillow, which takes a tenth of the time that matplotlib does. Nothing here decides
-data.
+only what changes, in pictures that are used again. Pillow is imported when used. Nothing here decides data.
 """
 
 # T steps, U units of both sides, N agents, I radial cells, J angular cells
@@ -11,7 +10,7 @@ data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,9 @@ from numpy.typing import NDArray
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.units import UNIT_TYPES
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Episode = Mapping[str, NDArray[Any]]
 
@@ -52,8 +54,8 @@ def frames(
     terrain: NDArray[Any],
     steps: Iterable[int] | None = None,
     title: str = "",
-) -> Iterator[NDArray[np.uint8]]:
-    """One RGB picture (height, width, 3) a step.
+) -> Iterator[Image]:
+    """One RGB picture per step.
 
     episode: the stored arrays of one episode, without the episode dimension; terrain: (W, H), first index x;
     steps: all that were played unless given.
@@ -78,28 +80,31 @@ class _Picture:
         length = int(episode["length"])
         window = battle_window(episode["unit_health"][:length], episode["unit_position"][:length], radius)
         self._episode, self._agent, self._radius, self._length = episode, agent, radius, length
-        self._stage = Stage(episode, window=window, radius=radius, terrain=terrain, title=title)
+        self._stage = Stage(episode, window=window, terrain=terrain, title=title)
         radial, angular = episode["categories"].shape[2:4]
         self._empty = self._stage.field(_SHARPNESS)
+        self._field = self._empty.copy()  # drawn upon anew at every step
         self._scale = self._stage.scale * _SHARPNESS  # pixels of the enlarged map per map unit
         self._places = self._stage.in_field(episode["unit_position"]) * _SHARPNESS  # (T, U, 2)
         self._corners = wedge_corners(radial, angular, radius) * self._scale * _UPWARD
         self._cells = polar_cells(radial, angular, self._stage.panel_pixels)
+        self._cells[self._cells < 0] = radial * angular  # one more cell, always empty
         self._title, self._letters = font(12 * 80 / 72), font(_SHARPNESS * 8 * 80 / 72, bold=True)
 
-    def draw(self, step: int) -> NDArray[np.uint8]:
+    def draw(self, step: int) -> Image:
         from PIL import ImageDraw
 
         picture = self._stage.picture.copy()
         left, top, *_ = self._stage.field_box
-        picture.paste(self._field(step), (left, top))
+        picture.paste(self._draw_field(step), (left, top))
         alive = bool(self._episode["agent_alive"][step, self._agent])
-        for number, (x, y) in enumerate(self._stage.panel_places):
-            picture.paste(self._panel(step, number, alive), (x, y))
+        if alive:
+            for panel, place in zip(self._panels(step), self._stage.panel_places, strict=True):
+                picture.paste(panel, place)
         pen = ImageDraw.Draw(picture)
         pen.text(self._stage.step_place, f"step {step + 1} of {self._length}", "black", font=self._title, anchor="rs")
         pen.text(self._stage.banner_place, self._banner(alive), "black", font=self._title, anchor="ms")
-        return np.asarray(picture)
+        return picture
 
     def _banner(self, alive: bool) -> str:
         kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])].name
@@ -107,10 +112,11 @@ class _Picture:
 
     # -- the map from above, drawn at twice its size so that edges are smooth
 
-    def _field(self, step: int) -> Any:
+    def _draw_field(self, step: int) -> Image:
         from PIL import ImageDraw
 
-        episode, picture = self._episode, self._empty.copy()
+        episode, picture = self._episode, self._field
+        picture.paste(self._empty)
         pen = ImageDraw.Draw(picture, "RGBA")
         if episode["agent_alive"][step, self._agent]:
             self._draw_view(pen, step)
@@ -184,35 +190,42 @@ class _Picture:
         pen.line([tuple(start), tuple(neck)], fill=colour, width=width)
         pen.polygon([tuple(end), tuple(neck + size * across), tuple(neck - size * across)], fill=colour)
 
-    # -- one channel of the agent's images
+    # -- the agent's images, channel by channel
 
-    def _panel(self, step: int, number: int, alive: bool) -> Any:
-        from PIL import Image, ImageDraw
+    def _panels(self, step: int) -> Iterator[Image]:
+        """Pixels are single numbers here, red first in memory; 0 shows the empty panel."""
+        from PIL import Image
 
-        pixels = self._stage.panel_ground.copy()
-        if alive:
-            shown = self._channel(step, number)[self._cells]  # (P, P)
-            where = (self._cells >= 0) & (shown != 0)
-            pixels[where] = self._stage.colours(number, shown[where])
-        picture = Image.fromarray(pixels)
-        if alive:
-            self._outlines(ImageDraw.Draw(picture), step)
-        return picture
+        side, ground = self._stage.panel_pixels, self._stage.panel_ground
+        outlines = self._outlines(step)
+        for number in range(len(self._stage.panel_places)):
+            values = self._channel(step, number)
+            cells = np.where(values != 0, self._stage.colours(number, values), np.uint32(0))
+            pixels = np.append(cells, np.uint32(0))[self._cells]  # (P, P)
+            shown = np.where(outlines != 0, outlines, np.where(pixels != 0, pixels, ground))
+            yield Image.frombuffer("RGB", (side, side), shown.tobytes(), "raw", "RGBX", 0, 1)
 
     def _channel(self, step: int, number: int) -> NDArray[Any]:
+        """(I * J,)."""
         episode, at = self._episode, (step, self._agent)
         if number < 3:
             return episode["categories"][at][..., number].ravel()
         return episode["height"][at].ravel() if number == 3 else episode["hecs"][at][..., number - 4].ravel()
 
-    def _outlines(self, pen: Any, step: int) -> None:
-        episode = self._episode
-        scale, middle = self._stage.panel_pixels / (2 * self._radius), self._stage.panel_pixels / 2
+    def _outlines(self, step: int) -> NDArray[np.uint32]:
+        """(P, P) of the living units, the same in all panels."""
+        from PIL import Image, ImageDraw
+
+        episode, side = self._episode, self._stage.panel_pixels
+        scale, middle = side / (2 * self._radius), side / 2
         offsets = episode["unit_position"][step] - episode["unit_position"][step, self._agent]
+        drawn = Image.new("RGBA", (side, side))
+        pen = ImageDraw.Draw(drawn)
         for unit in np.flatnonzero(episode["unit_health"][step] > 0):
             r = UNIT_TYPES[int(episode["unit_type"][unit])].radius * scale
             x, y = middle + offsets[unit, 0] * scale, middle - offsets[unit, 1] * scale
             pen.ellipse((x - r, y - r, x + r, y + r), outline=self._side(int(unit)))
+        return np.frombuffer(drawn.tobytes(), np.uint32).reshape(side, side)
 
 
 def polar_cells(radial: int, angular: int, pixels: int) -> NDArray[np.int64]:

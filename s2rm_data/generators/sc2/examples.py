@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.streaming import Piece, pieces
+from s2rm_data.generators.sc2.channels import HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.draw import wedge_corners
 from s2rm_data.generators.sc2.images import PolarPrediction, PolarTargets
 from s2rm_data.generators.sc2.one_step import reference_images
-from s2rm_data.generators.sc2.polar import HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.painting import new_figure
 from s2rm_data.store import Group
 

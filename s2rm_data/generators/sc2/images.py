@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.compiled import compiled
-from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES
+from s2rm_data.generators.sc2.channels import ACTION_CATEGORIES
 
 UNIT_CHANNELS = 9  # appendix 'Standardized State Space': nine one-hot unit-type channels
 UNIT_CLASSES = 1 + UNIT_CHANNELS  # class 0: nothing there

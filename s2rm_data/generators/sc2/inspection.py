@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from s2rm_data.generators.sc2 import draw
+from s2rm_data.generators.sc2 import draw, maps, scenarios
 from s2rm_data.generators.sc2.codes import OUTCOMES
-from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.scene import agent_images, battle_scene
-from s2rm_data.generators.sc2.source import height_bytes, terrain_height
 from s2rm_data.generators.sc2.stats import battle_stats, draw_battles
 from s2rm_data.inspection.stats import GroupStats
 from s2rm_data.inspection.world import Inspection, Preview, file_name, spread
@@ -41,7 +39,7 @@ class BattleInspection(Inspection):
         from PIL import Image
 
         scenario = group.settings["config"]["scenario"]
-        for image in self._drawn(group, number, agent=0, title=f"{scenario}, episode {number}"):
+        for image in _drawn(group, group[number], agent=0, title=f"{scenario}, episode {number}"):
             yield image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
 
     def preview(self, group: Group, number: int, rows: int, progress: Progress, *, agent: int | None = None) -> Preview:  # type: ignore[override]
@@ -55,7 +53,7 @@ class BattleInspection(Inspection):
         title = f"{scenario}, episode {number}, policy {policy}, outcome: {outcome}"
         progress.start(length, 0)
         images = []
-        for image in self._drawn(group, number, agent=agent, title=title):
+        for image in _drawn(group, episode, agent=agent, title=title):
             images.append(image)
             progress.advance(1)
         sheet = stacked([images[step] for step in spread(length, rows)])
@@ -63,16 +61,15 @@ class BattleInspection(Inspection):
 
     def file_preview(self, path: Path, rows: int, progress: Progress, *, agent: int | None = None) -> Preview | None:  # type: ignore[override]
         """A battle that the server saved as a replay."""
-        from PIL import Image
-
         from s2rm_data.generators.sc2.api.server.game import scenario_of_map
         from s2rm_data.generators.sc2.api.server.saved import is_replay, play_again, read_replay
+        from s2rm_data.generators.sc2.polar import PolarGrid, render
 
         if not is_replay(path):
             return None
         saved = read_replay(path)
         scenario, record = scenario_of_map(saved.map_name), play_again(saved)
-        terrain, grid = height_bytes(scenario.terrain), PolarGrid(radial=16, angular=48, radius=9.0)
+        terrain, grid = maps.height_bytes(scenario.terrain), PolarGrid(radial=16, angular=48, radius=9.0)
         episode = {name: values[0] for name, values in (record | render(record, grid=grid, terrain=terrain)).items()}
         if agent is None:
             agent = int(episode["agent_alive"].sum(axis=0).argmax())
@@ -80,19 +77,11 @@ class BattleInspection(Inspection):
         title = f"{saved.map_name}, seed {saved.seed}, outcome: {outcome}"
         progress.start(length, 0)
         images = []
-        for picture in draw.frames(episode, agent=agent, radius=grid.radius, terrain=terrain, title=title):
-            images.append(Image.fromarray(picture))
+        for image in draw.frames(episode, agent=agent, radius=grid.radius, terrain=terrain, title=title):
+            images.append(image)
             progress.advance(1)
         sheet = stacked([images[step] for step in spread(length, rows)])
         return Preview(f"{path.stem}-agent{agent}", images, sheet)
-
-    def _drawn(self, group: Group, number: int, *, agent: int, title: str) -> Iterator[Image]:
-        from PIL import Image
-
-        terrain = terrain_height(group.settings["config"]["scenario"])
-        radius = group.attributes["radius"]
-        for picture in draw.frames(group[number], agent=agent, radius=radius, terrain=terrain, title=title):
-            yield Image.fromarray(picture)
 
     def scene(self, group: Group, number: int) -> Scene:
         return battle_scene(group, number, self.milliseconds)
@@ -105,3 +94,8 @@ class BattleInspection(Inspection):
 
     def draw_statistics(self, entries: Sequence[GroupStats]) -> Figure:
         return draw_battles(entries)
+
+
+def _drawn(group: Group, episode: draw.Episode, *, agent: int, title: str) -> Iterator[Image]:
+    terrain = maps.height_bytes(scenarios.parse(group.settings["config"]["scenario"]).terrain)
+    return draw.frames(episode, agent=agent, radius=group.attributes["radius"], terrain=terrain, title=title)

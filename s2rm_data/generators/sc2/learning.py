@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from s2rm_data.batch import Batch
+from s2rm_data.generators.sc2.channels import NOBODY
 from s2rm_data.generators.sc2.images import (
     HECS,
     OBSERVATION_CHANNELS,
@@ -21,7 +22,7 @@ from s2rm_data.generators.sc2.images import (
     PolarTargets,
 )
 from s2rm_data.generators.sc2.loading import BattleRequest, BattleSource
-from s2rm_data.generators.sc2.polar import NOBODY, PolarGrid
+from s2rm_data.generators.sc2.polar import PolarGrid
 from s2rm_data.generators.sc2.scores import PolarCounts
 from s2rm_data.learning import Learning
 from s2rm_data.metrics import binary_cross_entropy, cross_entropy, masked_mean, squared_error

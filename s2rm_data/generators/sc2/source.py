@@ -24,16 +24,11 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import maps, scenarios
 from s2rm_data.generators.sc2.arrays import array_specs
 from s2rm_data.generators.sc2.canvas import Canvas
+from s2rm_data.generators.sc2.channels import ACTION_CATEGORIES, CATEGORY_CHANNELS, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.codes import ORDERS, OUTCOMES
 from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
 from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.polar import (
-    ACTION_CATEGORIES,
-    CATEGORY_CHANNELS,
-    HECS_CHANNELS,
-    HECS_DIVISORS,
-    render,
-)
+from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.policies import POLICIES, find, is_file, label
 from s2rm_data.generators.sc2.rollout import Record, rollout
 from s2rm_data.generators.sc2.team import members_of
@@ -53,12 +48,7 @@ DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never se
 
 def terrain_height(scenario: str) -> NDArray[np.uint8]:
     """(32, 32) terrain heights as the game's bytes, first index x."""
-    return height_bytes(scenarios.parse(scenario).terrain)
-
-
-def height_bytes(terrain: str) -> NDArray[np.uint8]:
-    """The same by the terrain's own name."""
-    return np.rint(maps.terrain(terrain).height * 255).astype(np.uint8)
+    return maps.height_bytes(scenarios.parse(scenario).terrain)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,182 +1,196 @@
-"""What stays the same in all pictures of a battle, drawn once with matplotlib: terrain, titles, legends, colour bars.
+"""What stays the same in all pictures of a battle, drawn once: terrain, titles, legends, colour bars.
 
-Places of what changes are told in pixels, from the top left corner of the picture.
+Places of what changes are told in pixels, from the top left corner of the picture. Pillow alone draws: importing
+matplotlib and laying out one figure would take longer than all the rest of a preview.
 """
 
 # P pixels along a side of a panel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.generators.sc2.channels import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.draw import ACTION_COLOURS, FRIEND, TYPE_COLOURS
-from s2rm_data.generators.sc2.polar import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
-_INCHES, _DPI = (17, 8.6), 80
-_PANEL_GRID = {"wspace": 0.06, "hspace": 0.26, "top": 0.92, "bottom": 0.04, "left": 0.02, "right": 0.98}
+_SIZE = (1360, 688)
+_FIELD = (21, 41, 633, 653)  # left, top, right, bottom of the map
+_COLUMNS, _ROWS = (691, 921, 1151), (55, 272, 488)  # left and top edges of the panels
+_PANEL = 172  # P
+_LEGENDS = ((1143, "unit type"), (1256, "action"))  # left edges and titles
 _LEGEND = (
-    "blue: agents; red: enemies; bars: health (green), shields (light blue); arrows: moves; lines: targets\n"
-    "yellow disc: what the outlined agent sees; dotted: its weapon's range"
+    "blue: agents; red: enemies; bars: health (green), shields (light blue); arrows: moves; lines: targets",
+    "yellow disc: what the outlined agent sees; dotted: its weapon's range",
 )
-_PALE = 0.23  # the colour map's share below 0, so that a small value differs from none
+_GROUND, _RIM = (244, 244, 244), (187, 187, 187)  # of a panel
+# ColorBrewer's Greys, dark first, and YlOrRd without its palest end, so that a small value differs from none.
+_GREYS = ("#000000", "#252525", "#525252", "#737373", "#969696", "#bdbdbd", "#d9d9d9", "#f0f0f0", "#ffffff")
+_HEAT = ("#fedc7c", "#feb24c", "#fd8d3c", "#fc4e2a", "#e31a1c", "#bd0026", "#800026")
 
 
 @lru_cache
 def font(pixels: float, bold: bool = False) -> Any:
-    """The letters of matplotlib, which brings them along."""
-    from matplotlib import get_data_path
+    """DejaVu Sans, which matplotlib brings along; it is not imported for it."""
     from PIL import ImageFont
 
+    found = find_spec("matplotlib")
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
-    return ImageFont.truetype(str(Path(get_data_path()) / "fonts" / "ttf" / name), pixels)
+    path = Path(str(found.origin)).parent / "mpl-data" / "fonts" / "ttf" / name if found else None
+    return ImageFont.truetype(str(path), pixels) if path and path.is_file() else ImageFont.load_default(pixels)
 
 
 class Stage:
-    """`picture` is all that stays; `window` is the part of the map (left, low, right, high)."""
+    """`picture` is all that stays; `window` is the part of the map (left, low, right, high), a square."""
+
+    field_box = _FIELD
+    panel_pixels = _PANEL
+    panel_places = [(x, y) for y in _ROWS for x in _COLUMNS][: 4 + len(HECS_CHANNELS)]
+    step_place = (_FIELD[2], _FIELD[1] - 8)
+    banner_place = ((_COLUMNS[0] + _COLUMNS[2] + _PANEL) / 2, _ROWS[0] - 26)
 
     def __init__(
         self,
         episode: Mapping[str, NDArray[Any]],
         *,
         window: tuple[float, float, float, float],
-        radius: float,
         terrain: NDArray[Any],
         title: str,
     ) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from PIL import Image, ImageDraw
+
+        self._window = window
+        self.scale = (_FIELD[2] - _FIELD[0]) / (window[2] - window[0])  # pixels per map unit
+        self._channels = _channels(max(1.0, 1.15 * int(episode["height"].max())))
+        self._tables = [_table(*channel[1:]) for channel in self._channels]
+        ground = _panel_ground()
+        self.panel_ground = pixel_numbers(np.asarray(ground))
+        self.picture = Image.new("RGB", _SIZE, "white")
+        pen = ImageDraw.Draw(self.picture)
+        self._draw_field(pen, terrain, title)
+        self._draw_panels(pen, ground)
+        kinds = sorted({int(kind) for kind in episode["unit_type"]})
+        actions = np.unique(episode["categories"][..., 2]).tolist()
+        _draw_legend(pen, *_LEGENDS[0], [(TYPE_COLOURS[kind], UNIT_TYPES[kind].name) for kind in kinds])
+        _draw_legend(pen, *_LEGENDS[1], [(ACTION_COLOURS[n], ACTION_CATEGORIES[n]) for n in actions])
+
+    def _draw_field(self, pen: Any, terrain: NDArray[Any], title: str) -> None:
+        left, top, right, bottom = _FIELD
+        pen.text((left, top - 8), title, "black", font=font(13.3), anchor="ls")
+        self.picture.paste(self._ground(terrain), (left, top))
+        pen.rectangle((left - 1, top - 1, right, bottom), outline="black")
+        for row, line in enumerate(_LEGEND):
+            pen.text(((left + right) / 2, bottom + 5 + 12 * row), line, "black", font=font(10), anchor="ma")
+
+    def _ground(self, terrain: NDArray[Any]) -> Any:
+        """The terrain in greys, the lower the darker; white where the map ends."""
         from PIL import Image
 
-        self._episode, self._window, self._terrain = episode, window, terrain
-        figure = Figure(figsize=_INCHES, dpi=_DPI, facecolor="white")
-        canvas = FigureCanvasAgg(figure)
-        left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.08), squeeze=False)[0]
-        field = self._add_field(left, title)
-        self._tables = [_table(*channel[1:]) for channel in self._channels()]
-        panels = self._add_panels(right, radius)
-        canvas.draw()
-        self.picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
-        self._measure(field, panels)
-
-    def _add_field(self, figure: Any, title: str) -> Any:
-        axes = figure.add_axes((0.02, 0.05, 0.96, 0.89))
-        left, low, right, high = self._window
-        axes.set(xticks=[], yticks=[], aspect="equal", xlim=(left, right), ylim=(low, high))
-        width, height = self._terrain.shape
-        lowest, highest = float(self._terrain.min()), max(float(self._terrain.max()), 1.0)
+        lowest, highest = float(terrain.min()), max(float(terrain.max()), 1.0)
         span = highest - lowest
-        shade = {"cmap": "Greys_r", "vmin": lowest - span - 1, "vmax": highest + 0.4 * span + 0.4}
-        axes.imshow(self._terrain.T, origin="lower", extent=(0, width, 0, height), **shade)
-        axes.set(xlim=(left, right), ylim=(low, high))
-        axes.set_title(title, fontsize=12, loc="left")
-        figure.text(0.5, 0.005, _LEGEND, ha="center", va="bottom", fontsize=9)
-        return axes
+        share = (terrain - (lowest - span - 1)) / (2.4 * span + 1.4)
+        greys = _mixed(_GREYS)[np.rint(255 * share).astype(np.int64)]  # (W, H, 3)
+        left, _, _, high = self._window
+        centres = (np.arange(_FIELD[2] - _FIELD[0]) + 0.5) / self.scale
+        x, y = np.floor(left + centres).astype(np.int64), np.floor(high - centres).astype(np.int64)
+        width, height = terrain.shape
+        shown = greys[np.clip(x, 0, width - 1)[None, :], np.clip(y, 0, height - 1)[:, None]]
+        inside = ((x >= 0) & (x < width))[None, :] & ((y >= 0) & (y < height))[:, None]
+        return Image.fromarray(np.where(inside[..., None], shown, np.uint8(255)))
 
-    def _channels(self) -> list[tuple[str, Any, float, float]]:
-        """(title, colours by number or the name of a colour map, value of its low end, value of its high end)."""
-        highest = max(1.0, 1.15 * int(self._episode["height"].max()))
-        return [
-            ("friendly marker", ("#ffffff", FRIEND), 0, 1),
-            ("unit type", TYPE_COLOURS, 0, 1),
-            ("action", ACTION_COLOURS, 0, 1),
-            ("terrain height", "Greys_r", 0, highest),
-            *(
-                (f"{name} / {divisor:g}", "YlOrRd", 0, 1)
-                for name, divisor in zip(HECS_CHANNELS, HECS_DIVISORS, strict=True)
-            ),
-        ]
+    def _draw_panels(self, pen: Any, ground: Any) -> None:
+        for (x, y), (name, colours, low, high), table in zip(
+            self.panel_places, self._channels, self._tables, strict=True
+        ):
+            pen.text((x + _PANEL / 2, y - 7), name, "black", font=font(11.1), anchor="ms")
+            self.picture.paste(ground, (x, y))
+            if colours in (_GREYS, _HEAT):
+                self._draw_bar(pen, x + _PANEL // 5, y + _PANEL + 6, table[0], low, high)
 
-    def _add_panels(self, figure: Any, radius: float) -> list[Any]:
-        from matplotlib.patches import Circle
+    def _draw_bar(self, pen: Any, x: int, y: int, table: NDArray[np.uint8], low: float, high: float) -> None:
+        from PIL import Image
 
-        axes = figure.subplots(3, 3, gridspec_kw=_PANEL_GRID)
-        axes.flat[-1].remove()  # the legends' place
-        for panel, (name, colours, low, high), table in zip(axes.flat, self._channels(), self._tables, strict=False):
-            panel.set(xticks=[], yticks=[], aspect="equal", xlim=(-radius, radius), ylim=(-radius, radius))
-            panel.set_title(name, fontsize=10)
-            panel.set_frame_on(False)
-            panel.add_artist(Circle((0, 0), radius, fc="#f4f4f4", ec="#bbbbbb", lw=0.8))
-            if isinstance(colours, str):
-                _add_bar(panel, table[0], low, high)
-        self._add_legend(figure)
-        return list(axes.flat[:-1])
-
-    def _add_legend(self, figure: Any) -> None:
-        from matplotlib.patches import Patch
-
-        kinds = sorted({int(kind) for kind in self._episode["unit_type"]})
-        types = [Patch(fc=TYPE_COLOURS[kind], ec="grey", label=UNIT_TYPES[kind].name) for kind in kinds]
-        seen = [int(value) for value in np.unique(self._episode["categories"][..., 2])]
-        actions = [
-            Patch(fc=ACTION_COLOURS[value], ec="grey", label=name)
-            for value, name in enumerate(ACTION_CATEGORIES)
-            if value in seen
-        ]
-        kwargs = {"fontsize": 9, "frameon": False, "handlelength": 1.2, "title_fontsize": 9, "loc": "upper left"}
-        figure.legend(handles=types, bbox_to_anchor=(0.68, 0.31), title="unit type", **kwargs)
-        figure.legend(handles=actions, bbox_to_anchor=(0.84, 0.31), title="action", **kwargs)
-
-    def _measure(self, field: Any, panels: list[Any]) -> None:
-        height = self.picture.height
-
-        def box(axes: Any) -> tuple[int, int, int, int]:
-            """(left, top, right, bottom)."""
-            found = axes.get_window_extent()
-            return round(found.x0), height - round(found.y1), round(found.x1), height - round(found.y0)
-
-        self.field_box = box(field)
-        boxes = [box(panel) for panel in panels]
-        self.panel_pixels = min(min(right - left, bottom - top) for left, top, right, bottom in boxes)
-        self.panel_places = [(left, top) for left, top, _, _ in boxes]
-        left, top, right, _ = self.field_box
-        self.scale = (right - left) / (self._window[2] - self._window[0])  # pixels per map unit
-        self.step_place = (right, top - 8)
-        middle = (boxes[0][0] + boxes[2][2]) / 2
-        self.banner_place = (middle, boxes[0][1] - 26)
-        x, y = self.panel_places[0]
-        first = self.picture.crop((x, y, x + self.panel_pixels, y + self.panel_pixels))
-        self.panel_ground: NDArray[np.uint8] = np.asarray(first)
+        width = _PANEL * 3 // 5
+        bar = Image.fromarray(np.broadcast_to(table[np.linspace(0, 255, width).astype(int)], (6, width, 3)).copy())
+        pen.rectangle((x - 1, y - 1, x + width, y + 6), outline="black")
+        self.picture.paste(bar, (x, y))
+        for place, value in ((x - 1, f"{low:g}"), (x + width, f"{high:.3g}")):
+            pen.line((place, y, place, y + 8), fill="black")
+            pen.text((place, y + 9), value, "black", font=font(7.8), anchor="ma")
 
     def field(self, enlargement: int) -> Any:
         """The empty map, enlarged."""
         from PIL import Image
 
-        left, top, right, bottom = self.field_box
+        left, top, right, bottom = _FIELD
         size = ((right - left) * enlargement, (bottom - top) * enlargement)
-        return self.picture.crop(self.field_box).resize(size, Image.Resampling.NEAREST)
+        return self.picture.crop(_FIELD).resize(size, Image.Resampling.NEAREST)
 
     def in_field(self, place: NDArray[Any]) -> NDArray[np.float64]:
         """Map coordinates (..., 2) in pixels from the field's top left corner."""
         left, _, _, high = self._window
         return np.stack([place[..., 0] - left, high - place[..., 1]], axis=-1).astype(np.float64) * self.scale
 
-    def colours(self, panel: int, values: NDArray[Any]) -> NDArray[np.uint8]:
-        """(n, 3) of a channel's values (n,)."""
+    def colours(self, panel: int, values: NDArray[Any]) -> NDArray[np.uint32]:
+        """Of a channel's values (n,), as `pixel_numbers`."""
         table, scale = self._tables[panel]
-        return table[np.clip(np.rint(values * scale).astype(np.int64), 0, len(table) - 1)]
+        return pixel_numbers(table)[np.clip(np.rint(values * scale).astype(np.int64), 0, len(table) - 1)]
 
 
-def _table(colours: Any, low: float, high: float) -> tuple[NDArray[np.uint8], float]:
+def pixel_numbers(rgb: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """Colours (..., 3) as one number each: red, green, blue and 255 in memory, so that none is 0."""
+    opaque = np.concatenate([rgb, np.full_like(rgb[..., :1], 255)], axis=-1)
+    return np.ascontiguousarray(opaque).view(np.uint32)[..., 0]
+
+
+def _channels(highest: float) -> list[tuple[str, Sequence[str], float, float]]:
+    """(title, colours by number or to mix, value of their low end, value of their high end)."""
+    return [
+        ("friendly marker", ("#ffffff", FRIEND), 0, 1),
+        ("unit type", TYPE_COLOURS, 0, 1),
+        ("action", ACTION_COLOURS, 0, 1),
+        ("terrain height", _GREYS, 0, highest),
+        *((f"{name} / {divisor:g}", _HEAT, 0, 1) for name, divisor in zip(HECS_CHANNELS, HECS_DIVISORS, strict=True)),
+    ]
+
+
+def _table(colours: Sequence[str], low: float, high: float) -> tuple[NDArray[np.uint8], float]:
     """Colours (n, 3), and the number that turns a value into the index of its colour."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_rgb
-
-    if not isinstance(colours, str):
-        return np.rint(255 * np.array([to_rgb(colour) for colour in colours])).astype(np.uint8), 1.0
-    start = _PALE if colours != "Greys_r" else 0.0
-    mixed = colormaps[colours](np.linspace(start, 1, 256))[:, :3]
-    return np.rint(255 * mixed).astype(np.uint8), 255 / (high - low)
+    if colours in (_GREYS, _HEAT):
+        return _mixed(colours), 255 / (high - low)
+    return np.array([_rgb(colour) for colour in colours], np.uint8), 1.0
 
 
-def _add_bar(panel: Any, table: NDArray[np.uint8], low: float, high: float) -> None:
-    bar = panel.inset_axes((0.2, -0.07, 0.6, 0.035))
-    bar.imshow(table[None], aspect="auto", extent=(low, high, 0, 1))
-    bar.set(yticks=[], xticks=[low, high], xticklabels=[f"{low:g}", f"{high:.3g}"])
-    bar.tick_params(labelsize=7, length=2, pad=1)
+def _mixed(colours: Sequence[str]) -> NDArray[np.uint8]:
+    """(256, 3) from the first colour to the last."""
+    rgb = np.array([_rgb(colour) for colour in colours], np.float64)
+    places = np.linspace(0, len(colours) - 1, 256)
+    return np.rint([np.interp(places, np.arange(len(colours)), part) for part in rgb.T]).T.astype(np.uint8)
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def _panel_ground() -> Any:
+    """An empty disc with its rim, drawn large so that its edge is smooth."""
+    from PIL import Image, ImageDraw
+
+    large = Image.new("RGB", (8 * _PANEL, 8 * _PANEL), "white")
+    ImageDraw.Draw(large).ellipse((0, 0, 8 * _PANEL - 1, 8 * _PANEL - 1), fill=_GROUND, outline=_RIM, width=8)
+    return large.reduce(8)
+
+
+def _draw_legend(pen: Any, x: int, title: str, entries: Sequence[tuple[str, str]]) -> None:
+    pen.text((x + 4, _ROWS[2] - 6), title, "black", font=font(10), anchor="la")
+    for row, (colour, name) in enumerate(entries):
+        y = _ROWS[2] + 12 + round(15.4 * row)
+        pen.rectangle((x, y, x + 12, y + 7), fill=colour, outline="grey")
+        pen.text((x + 20, y + 3), name, "black", font=font(10), anchor="lm")

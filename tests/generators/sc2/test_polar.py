@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2 import polar
+from s2rm_data.generators.sc2 import channels
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.units import NUMBER_OF
@@ -93,8 +93,8 @@ def _oracle_image(
         kind = states["unit_type"][b, u]
         category = _oracle_action(int(states["action"][b, t, u]), kind) if u < agents else 1
         out["categories"][b, t, a, i, j] = u < agents, kind, category
-        stats = [states[f"unit_{name}"][b, t, u] for name in polar.HECS_CHANNELS]
-        out["hecs"][b, t, a, i, j] = np.array(stats, np.float64) / polar.HECS_DIVISORS
+        stats = [states[f"unit_{name}"][b, t, u] for name in channels.HECS_CHANNELS]
+        out["hecs"][b, t, a, i, j] = np.array(stats, np.float64) / channels.HECS_DIVISORS
     for i, j in np.ndindex(grid.radial, grid.angular):
         column = math.floor(x + i * rho * math.cos(j * phi))
         row = math.floor(y + i * rho * math.sin(j * phi))
@@ -105,7 +105,7 @@ def _oracle_image(
 def _oracle_action(action: int, kind: int) -> int:
     names = {1: "stop", 2: "north", 3: "south", 4: "east", 5: "west"}
     name = names.get(action, "heal" if kind == MEDIVAC else "attack")
-    return polar.ACTION_CATEGORIES.index(name)
+    return channels.ACTION_CATEGORIES.index(name)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_images_equal_a_plain_oracle(grid: PolarGrid, seed: int) -> None:
 
 
 def cells_of(images: dict[str, NDArray[Any]], agent: int = 0) -> set[tuple[int, int]]:
-    return set(map(tuple, np.argwhere(images["categories"][0, 0, agent, ..., polar.UNIT_TYPE]).tolist()))
+    return set(map(tuple, np.argwhere(images["categories"][0, 0, agent, ..., channels.UNIT_TYPE]).tolist()))
 
 
 def test_east_is_j_0_and_north_a_quarter_turn_on() -> None:
     images = render(battle([(16, 16), (20.5, 16), (16, 20.5)], [(11.5, 16), (16, 11.5)]), grid=GRID, terrain=FLAT)
     assert cells_of(images) == {(0, 0), (8, 0), (8, 8), (8, 16), (8, 24)}
-    assert images["categories"][0, 0, 0, 8, :, polar.FRIENDLY].nonzero()[0].tolist() == [0, 8]
+    assert images["categories"][0, 0, 0, 8, :, channels.FRIENDLY].nonzero()[0].tolist() == [0, 8]
 
 
 @pytest.mark.parametrize("turns", [1, 5, 31])
@@ -162,7 +162,7 @@ def test_the_view_is_the_open_disc_and_its_outermost_ring_reaches_to_the_edge() 
 def test_the_agent_sees_itself_at_the_centre() -> None:
     images = render(battle([(16, 16)], []), grid=GRID, terrain=FLAT)
     assert cells_of(images) == {(0, 0)}
-    assert images["categories"][0, 0, 0, 0, 0].tolist() == [1, STALKER, polar.STOPS]
+    assert images["categories"][0, 0, 0, 0, 0].tolist() == [1, STALKER, channels.STOPS]
 
 
 def test_of_two_units_in_a_cell_the_nearer_to_its_point_stays_and_the_other_is_counted() -> None:
@@ -203,7 +203,7 @@ def test_stats_are_divided_by_one_number_for_all_types_and_can_be_read_back() ->
     states["unit_type"][0] = MARINE, ZEALOT
     image = render(states, grid=GRID, terrain=FLAT)["hecs"][0, 0, 0]
     for cell in (image[0, 0], image[7, 0]):
-        assert (cell * np.float32(polar.HECS_DIVISORS)).tolist() == [80, 50, 8, 40]
+        assert (cell * np.float32(channels.HECS_DIVISORS)).tolist() == [80, 50, 8, 40]
 
 
 @pytest.mark.parametrize(
@@ -224,10 +224,10 @@ def test_the_action_image_names_what_friends_do_and_nothing_of_enemies(
 ) -> None:
     states = battle([(16, 16), (20.5, 16)], [(11.5, 16)], agent_type)
     states["action"][0, 0, 1] = action
-    image = render(states, grid=GRID, terrain=FLAT)["categories"][0, 0, 0, ..., polar.ACTION]
-    assert polar.ACTION_CATEGORIES[image[8, 0]] == category
-    assert polar.ACTION_CATEGORIES[image[8, 16]] == "unknown"
-    assert polar.ACTION_CATEGORIES[image[4, 4]] == "no-op"
+    image = render(states, grid=GRID, terrain=FLAT)["categories"][0, 0, 0, ..., channels.ACTION]
+    assert channels.ACTION_CATEGORIES[image[8, 0]] == category
+    assert channels.ACTION_CATEGORIES[image[8, 16]] == "unknown"
+    assert channels.ACTION_CATEGORIES[image[4, 4]] == "no-op"
 
 
 def test_height_is_that_of_the_map_cell_under_the_point_and_0_outside() -> None:

@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2 import draw
+from s2rm_data.generators.sc2.channels import UNIT_TYPE
 from s2rm_data.generators.sc2.config import Sc2Config
-from s2rm_data.generators.sc2.draw import Episode, frames, polar_cells, wedge_corners
-from s2rm_data.generators.sc2.polar import UNIT_TYPE
+from s2rm_data.generators.sc2.draw import Episode, polar_cells, wedge_corners
 from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
 from s2rm_data.generators.sc2.stage import Stage
 
-pytest.importorskip("matplotlib")
 OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
 
 
@@ -22,6 +22,10 @@ OPTIONS: dict[str, Any] = {"radius": 9.0, "terrain": terrain_height("2s3z")}
 def episode() -> Episode:
     source = Sc2Split(config=Sc2Config(scenario="2s3z", policy="smac"), seed=0, split="train", count=1)
     return {name: values[0] for name, values in source.produce(0, 1).items()}
+
+
+def frames(*args: Any, **options: Any) -> list[NDArray[np.uint8]]:
+    return [np.asarray(picture) for picture in draw.frames(*args, **options)]
 
 
 def test_a_picture_is_drawn_for_every_step_asked_for_and_they_differ() -> None:
@@ -53,8 +57,8 @@ def test_a_living_agent_sees_its_friends_and_a_dead_one_nobody() -> None:
 def test_panels_of_numbers_have_a_colour_bar() -> None:
     """From the colour of a small value to that of a full one, below health, energy, cooldown and shield."""
     (picture,) = frames(episode(), agent=0, steps=[0], **OPTIONS)
-    stage = Stage(episode(), window=(0, 0, 32, 32), title="", **OPTIONS)
-    low, high = (stage.colours(4, np.array([value])) for value in (0.0, 1.0))
+    stage = Stage(episode(), window=(0, 0, 32, 32), title="", terrain=OPTIONS["terrain"])
+    low, high = (stage.colours(4, np.array([value])).view(np.uint8)[:3] for value in (0.0, 1.0))
     for x, y in stage.panel_places[4:]:
         below = picture[y + stage.panel_pixels : y + stage.panel_pixels + 30, x : x + stage.panel_pixels].astype(int)
         for colour in (low, high):
@@ -90,4 +94,4 @@ def test_wedges_lie_around_the_units_they_show() -> None:
 )
 def test_what_is_not_there_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        list(frames(episode(), **options, **OPTIONS))
+        frames(episode(), **options, **OPTIONS)
