@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.codes import Outcome
+from s2rm_data.generators.sc2.codes import Action, Outcome
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.recordings import load
 from s2rm_data.generators.sc2.replay import compare, compare_guided, play_recorded
 from s2rm_data.generators.sc2.rollout import starts
 from s2rm_data.generators.sc2.team import Team
+from s2rm_data.generators.sc2.units import UNIT_TYPES
 from s2rm_data.seeding import sequence_seeds
 
 FACTS = Path(__file__).parents[1] / "tests" / "generators" / "sc2" / "recordings"
@@ -165,14 +166,50 @@ class RecurrentAgent:
         return chosen
 
 
+class Numbering:
+    """A random numbering of the enemies in every battle, as the real game gives it.
+
+    Measured (8m): from equal states and tags, networks aim at enemy 4 in half of the recorded battles and at 7 in the
+    others; with the enemies numbered at random they do the same here, in the order of creation they all aim at 4.
+    """
+
+    def __init__(self, battles: int, features: Features, unit_type: NDArray[np.uint8]) -> None:
+        rng, enemies = np.random.default_rng(0), features.enemies
+        self.slot = np.array([rng.permutation(enemies) for _ in range(battles)])  # (B, E) of each number
+        stop = features.move_width + enemies * features.enemy_width
+        self._block = slice(features.move_width, stop)
+        self._fighters = np.array([not UNIT_TYPES[int(kind)].is_healer for kind in unit_type[: features.agents]])
+
+    def renumber(
+        self, observation: NDArray[np.float32], available: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        (B, N, _), (_, E) = observation.shape, self.slot.shape
+        seen, mask = observation.copy(), available.copy()
+        enemies = seen[..., self._block].reshape(B, N, E, -1)
+        seen[..., self._block] = np.take_along_axis(enemies, self.slot[:, None, :, None], axis=2).reshape(B, N, -1)
+        attacks = mask[:, self._fighters, Action.ATTACK : Action.ATTACK + E]
+        mask[:, self._fighters, Action.ATTACK : Action.ATTACK + E] = np.take_along_axis(
+            attacks, self.slot[:, None, :], axis=2
+        )
+        return seen, mask
+
+    def slots(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same actions with enemies by their slots in the engine."""
+        aimed = (actions >= Action.ATTACK) & self._fighters
+        number = np.where(aimed, actions - Action.ATTACK, 0)
+        return np.where(aimed, Action.ATTACK + np.take_along_axis(self.slot, number, axis=1), actions)
+
+
 def play_network(agent: RecurrentAgent, name: str, episodes: int) -> dict[str, float]:
     """Win rate, mean length in steps, and how many agents and enemies are dead at the end."""
     engine = Engine(scenarios.parse(name), sequence_seeds(0, f"benchmark/{name}", 0, episodes))
     features = Features(engine.unit_type, engine.agents)
+    numbering = Numbering(episodes, features, engine.unit_type)
     agent.begin(episodes, features, engine.actions)
     while not engine.done.all():
         available = engine.available()
-        engine.step(agent.act(features.observe(engine.snapshot(), available), available))
+        chosen = agent.act(*numbering.renumber(features.observe(engine.snapshot(), available), available))
+        engine.step(numbering.slots(chosen))
     dead = engine.snapshot().health <= 0
     return {
         "won": float((engine.outcome == Outcome.WIN).mean()),

@@ -84,7 +84,7 @@ class Arena(Engine):
         self.ints[0, at.PASSIVE, new] = passive
         self.floats[0, at.FACE_X, new] = 1.0 if agent else -1.0
         self.ints[0, list(_REFERENCES), new] = -1
-        self.ints[0, [at.MOVED_LOOP, at.HEALED_LOOP, at.DONE_LOOP, at.WAIT_LOOP], new] = _LONG_AGO
+        self.ints[0, [at.MOVED_LOOP, at.DONE_LOOP, at.WAIT_LOOP], new] = _LONG_AGO
         self.place(0, new, point)
         self.floats[0, [at.GOAL_X, at.GOAL_Y], new] = self.floats[0, [at.X, at.Y], new]
         return order

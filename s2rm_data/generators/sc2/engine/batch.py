@@ -143,7 +143,7 @@ class Engine:
         self.floats[:, at.FACE_X] = np.where(np.arange(self.units) < self.agents, 1.0, -1.0)
         for row in (at.TARGET, at.FOCUS, at.PENDING_TARGET):
             self.ints[:, row] = -1
-        self.ints[:, at.MOVED_LOOP] = self.ints[:, at.HEALED_LOOP] = -(10**6)
+        self.ints[:, at.MOVED_LOOP] = -(10**6)
         self.ints[:, at.QUEUE] = np.arange(self.units)
         self.ints[:, at.KIND] = self.unit_type
         self.ints[:, at.PASSIVE, : self.agents] = not mirror

@@ -18,11 +18,9 @@ _SHIELD_WAIT_LOOPS = SHIELD_REGEN_DELAY_S * LOOPS_PER_SECOND
 _SWEEP_LOOPS = 7.0
 _SWEEP_STAGES = 3
 _SWEEP_ENDS = (0.0, 0.0, 0.4, 1.0)
-# Assumption: a medivac counts as healing, and so as a target like any fighter, for half a second after it healed.
-_HEALING_LOOPS = 8
 _NEVER = 1e18
 # How much an enemy draws an attack (inferred from recordings and networks, docs/fidelity.md).
-NOT_SEEN, HARMLESS, SEEN, IN_REACH, ATTACKER, ATTACKER_IN_REACH = range(-1, 5)
+NOT_SEEN, SEEN, IN_REACH, ATTACKER, ATTACKER_IN_REACH = range(-1, 4)
 # Assumption: an attacker is answered from this far at most; no weapon reaches so far.
 _ANSWER_SQ = 12.0 * 12.0
 
@@ -176,11 +174,6 @@ def arrive(floats, ints, stats, agents, u):  # type: ignore[no-untyped-def]
 
 
 @inner
-def is_threat(ints, stats, v, loop):  # type: ignore[no-untyped-def]
-    return stats[ints[at.KIND, v], at.IS_FIGHTER] > 0.0 or loop - ints[at.HEALED_LOOP, v] < _HEALING_LOOPS
-
-
-@inner
 def in_reach(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
     dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
     return dx * dx + dy * dy <= stats[ints[at.KIND, u], at.REACH_SQ + ints[at.KIND, v]]
@@ -195,14 +188,15 @@ def _victim(ints, v):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _rank(floats, ints, stats, u, v, distance_sq, focus, loop):  # type: ignore[no-untyped-def]
+def _rank(floats, ints, stats, u, v, distance_sq, focus):  # type: ignore[no-untyped-def]
     """How much v draws u's attack, or NOT_SEEN."""
     a, b = ints[at.KIND, u], ints[at.KIND, v]
     reached = distance_sq <= stats[a, at.REACH_SQ + b]
     guards = v == focus or ints[at.ORDER, u] != Order.ATTACK_MOVE
     seen = distance_sq <= stats[a, (at.GUARD_SQ if guards else at.SCAN_SQ) + b] or ints[at.ORDER, u] == Order.HUNT
-    if not is_threat(ints, stats, v, loop):
-        return HARMLESS if seen or reached else NOT_SEEN
+    # Inferred (MMM2): enemies stop for a medivac in reach and shoot at it four times as often as at others.
+    if reached and stats[b, at.HEAL_RATE] > 0.0:
+        return ATTACKER_IN_REACH
     if stats[b, at.IS_FIGHTER] > 0.0 and _victim(ints, v) == u and in_reach(floats, ints, stats, v, u):
         if reached:
             return ATTACKER_IN_REACH
@@ -213,9 +207,9 @@ def _rank(floats, ints, stats, u, v, distance_sq, focus, loop):  # type: ignore[
 
 @inner
 def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: ignore[no-untyped-def]
-    """The enemy to attack next, -1 = none. Who attacks u comes first, also from beyond the scan range; then who is in
-    reach; then the rest. Of those in reach one is drawn by chance, anew for every shot; of those farther away the
-    present target is kept, else the nearest taken. `near` is scratch space.
+    """The enemy to attack next, -1 = none. Who attacks u, or heals in its reach, comes first, attackers also from
+    beyond the scan range; then who is in reach; then the rest. Of those in reach one is drawn by chance, anew for
+    every shot; of those farther away the present target is kept, else the nearest taken. `near` is scratch space.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """
@@ -228,7 +222,7 @@ def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: 
             continue
         dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
         distance_sq = dx * dx + dy * dy
-        rank = _rank(floats, ints, stats, u, v, distance_sq, focus, loop)
+        rank = _rank(floats, ints, stats, u, v, distance_sq, focus)
         if v == focus:
             distance_sq = -1.0
         if rank > best_rank or (rank == best_rank and rank > NOT_SEEN and distance_sq < best_sq):
@@ -267,7 +261,7 @@ def patient(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-de
 
 
 @inner
-def heal(floats, ints, stats, u, v, loop):  # type: ignore[no-untyped-def]
+def heal(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
     """One loop of healing v from where u stands; False if v is too far away."""
     dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
     healer = stats[ints[at.KIND, u]]
@@ -280,5 +274,4 @@ def heal(floats, ints, stats, u, v, loop):  # type: ignore[no-untyped-def]
         floats[at.HEALTH, v] += amount
         floats[at.RESTORED, v] += amount
         floats[at.ENERGY, u] = max(floats[at.ENERGY, u] - amount * healer[at.ENERGY_PER_HEALTH], 0.0)
-        ints[at.HEALED_LOOP, u] = loop
     return True

@@ -66,7 +66,6 @@ from s2rm_data.generators.sc2.units import (
     BEND,  # side (+1 left, -1 right) on which it walks around what is in the way, 0 = nothing is
     STRAIGHT,  # loops it has walked straight on since it last bent
     MOVED_LOOP,  # last loop it moved in
-    HEALED_LOOP,  # last loop it healed in
     FUSE,  # 1 = a baneling about to blow up
     AFTER,  # order that follows an attack-move which has arrived
     DONE_LOOP,  # last loop it took its turn in, walking included
@@ -76,7 +75,7 @@ from s2rm_data.generators.sc2.units import (
     PASSIVE,  # 1 = attacks only when ordered to
     BURNT,  # bit u % 63 is set: the beams of unit u's last volley have hit it
     INT_ROWS,
-) = range(18)
+) = range(17)
 
 # columns of a battle's counters
 (

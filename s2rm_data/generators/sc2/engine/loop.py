@@ -100,10 +100,10 @@ def _wind_up(floats, ints, stats, agents, u):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _treat(floats, ints, stats, u, target, loop):  # type: ignore[no-untyped-def]
+def _treat(floats, ints, stats, u, target):  # type: ignore[no-untyped-def]
     """Heal the target; returns whether to walk toward it instead."""
     _face(floats, u, target)
-    return not heal(floats, ints, stats, u, target, loop)
+    return not heal(floats, ints, stats, u, target)
 
 
 @inner
@@ -139,7 +139,7 @@ def _guard(floats, ints, stats, agents, u, loop, words, near):  # type: ignore[n
     if stats[ints[at.KIND, u], at.HEAL_RATE] > 0.0:
         target = patient(floats, ints, stats, agents, u, loop) if floats[at.ENERGY, u] > 0.0 else -1
         if target >= 0:
-            return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
+            return _treat(floats, ints, stats, u, target), floats[at.X, target], floats[at.Y, target]
     elif stats[ints[at.KIND, u], at.IS_FIGHTER] > 0.0:
         target = _choose_focus(floats, ints, stats, agents, u, loop, words, near)
         if target >= 0:
@@ -175,7 +175,7 @@ def _follow_order(floats, ints, stats, agents, u, loop, words, near):  # type: i
                 floats[at.Y, target],
             )
         elif can_be_healed(floats, ints, stats, u, target):
-            return _treat(floats, ints, stats, u, target, loop), floats[at.X, target], floats[at.Y, target]
+            return _treat(floats, ints, stats, u, target), floats[at.X, target], floats[at.Y, target]
     elif order != Order.IDLE or ints[at.PASSIVE, u] == 0:
         return _guard(floats, ints, stats, agents, u, loop, words, near)
     return False, 0.0, 0.0
@@ -262,6 +262,9 @@ def give_order(floats, ints, stats, u, order, target, goal_x, goal_y):  # type: 
         if order == Order.ATTACK and stats[ints[at.KIND, u], at.CAN_HIT + ints[at.KIND, target]] == 0.0:
             return
         if order == Order.HEAL and stats[ints[at.KIND, u], at.HEAL_RATE] == 0.0:
+            return
+        # Measured (MMM2): an order to heal the unhurt is refused, and the healer goes on with what it was doing.
+        if order == Order.HEAL and not can_be_healed(floats, ints, stats, u, target):
             return
         if ints[at.ORDER, u] == order and ints[at.TARGET, u] == target:
             return
