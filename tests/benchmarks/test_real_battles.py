@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.formation import formation
 from s2rm_data.generators.sc2.scenarios import parse
@@ -45,6 +46,25 @@ def test_a_network_plays_whole_battles(
     result = bench.play_network(agent, "3m", episodes=2)
     assert agent.family == family
     assert set(result) == {"won", "length", "agents dead", "enemies dead"} and 0 < result["length"] <= 60
+
+
+def test_enemies_are_numbered_at_random_and_named_by_their_slots_again(bench: ModuleType) -> None:
+    """Whom agent 0 of a map with a healer attacks under a number is the enemy whose features stand there."""
+    engine = Engine(parse("MMM2"), list(range(4)))
+    features = Features(engine.unit_type, engine.agents)
+    numbering = bench.Numbering(4, features, engine.unit_type, at_random=True)
+    assert len({tuple(row) for row in numbering.slot}) == 4
+    enemies, width, first = features.enemies, features.enemy_width, features.move_width
+    observation = np.zeros((4, engine.agents, features.observation_size), np.float32)
+    observation[..., first : first + enemies * width : width] = np.arange(enemies)
+    available = np.zeros((4, engine.agents, engine.actions), bool)
+    available[:, :, 6] = True
+    seen, mask = numbering.renumber(observation, available)
+    for number in range(enemies):
+        slots = numbering.slots(np.full((4, engine.agents), 6 + number)) - 6
+        assert (seen[:, :-1, first + number * width] == slots[:, :-1]).all()
+        assert (mask[:, :-1, 6 + number] == (slots[:, :-1] == 0)).all()
+        assert (slots[:, -1] == number).all()  # whom a medivac heals
 
 
 def test_the_best_available_action_is_chosen_on_observation_last_action_and_number(

@@ -202,12 +202,22 @@ def test_only_the_hurt_and_biological_can_be_healed() -> None:
     assert engine.snapshot().energy[0, medivac] == pytest.approx(50.5625)
 
 
-def test_enemies_attack_fighters_before_an_idle_medivac_even_if_it_is_nearer() -> None:
-    engine = duel("1m1mv_vs_1m", (11.0, 16.0), (13.0, 16.0), (16.0, 16.0))
+def test_an_order_to_heal_the_unhurt_is_refused_and_the_healer_flies_on() -> None:
+    engine = duel("1m1mv_vs_1sc", (6.0, 10.0), (6.0, 12.0), (30.0, 20.0))
+    marine, medivac = (0, 1) if engine.unit_type[0] == 1 else (1, 0)
+    engine.order(0, medivac, Order.MOVE, point=(8.0, 12.0))
+    engine.run_loops(8)
+    engine.order(0, medivac, Order.HEAL, target=marine)
+    engine.run_loops(40)
+    assert engine.snapshot().position[0, medivac].tolist() == [8.0, 12.0]
+
+
+def test_enemies_attack_a_medivac_in_reach_before_fighters() -> None:
+    engine = duel("1m1mv_vs_1m", (13.0, 16.0), (11.0, 16.0), (16.0, 16.0))
     engine.run_loops(40)
     fighter, medivac = (0, 1) if engine.unit_type[0] == 1 else (1, 0)
-    assert engine.snapshot().health[0, fighter] < 45
-    assert engine.snapshot().health[0, medivac] == 150
+    assert engine.snapshot().health[0, fighter] == 45
+    assert engine.snapshot().health[0, medivac] < 150
 
 
 def test_agents_never_attack_unordered() -> None:
