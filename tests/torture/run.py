@@ -28,16 +28,16 @@ from torture.stores import damage, damage_run, hostile
 
 # Attack -> function, and how many cases of it make one round.
 ATTACKS: dict[str, tuple[Callable[..., int | None], int]] = {
-    "damage": (damage, 30),
+    "damage": (damage, 20),
     "hostile": (hostile, 20),
     "damage_run": (damage_run, 10),
-    "command_line": (command_line, 25),
-    "assignments": (assignments, 25),
+    "command_line": (command_line, 100),
+    "assignments": (assignments, 50),
     "kill": (kill, 2),
-    "kill_at_work": (kill_at_work, 6),
+    "kill_at_work": (kill_at_work, 20),
     "kill_parts": (kill_parts, 1),
     "signals": (signals, 3),
-    "signals_at_work": (signals_at_work, 6),
+    "signals_at_work": (signals_at_work, 20),
     "full_disk": (full_disk, 1),
     "rivals": (rivals, 1),
     "clients": (clients, 1),

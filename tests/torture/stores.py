@@ -67,25 +67,49 @@ def _restored(workspace: Workspace, folder: Path) -> Path:
     return folder / "toy.zarr"
 
 
-def damage(rng: random.Random, workspace: Workspace) -> None:
-    """One object of a store is damaged: verify and a reader notice, or nothing has changed."""
+BLOWS = 8  # to one copy of a store, each put right before the next
+
+
+def damage(rng: random.Random, workspace: Workspace) -> int:
+    """Objects of a store are damaged, one after the other: verify and a reader notice. Returns the damages."""
     with workspace.fresh() as folder:
         path = _restored(workspace, folder)
-        sound = tree(path)
         files = sorted(p for p in path.rglob("*") if p.is_file())
-        target = rng.choice(files)
-        kind = damage_file(rng, target, files)
-        if target.is_file() and not target.is_symlink() and target.stat().st_size < 10**6 and tree(path) == sound:
+        done = 0
+        for _ in range(BLOWS):
+            target = rng.choice(files)
+            sound = target.read_bytes()
+            kind = damage_file(rng, target, files)
+            if not _holds(target, sound):
+                _is_noticed(path, f"{kind} of {target.relative_to(path)}")
+                done += 1
+            _put_back(target, sound)
+        return done
+
+
+def _holds(path: Path, sound: bytes) -> bool:
+    """Whether nothing has changed, as after a swap with itself."""
+    plain = path.is_file() and not path.is_symlink() and path.stat().st_size == len(sound)
+    return plain and path.read_bytes() == sound
+
+
+def _put_back(path: Path, sound: bytes) -> None:
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+    path.write_bytes(sound)
+
+
+def _is_noticed(path: Path, what: str) -> None:
+    with bounded():
+        if not verify(path).problems:
+            raise Finding(f"{what} goes unnoticed by verify")
+        try:
+            read_everything(path)
+        except S2RMError:
             return
-        with bounded():
-            problems = verify(path).problems
-            if not problems:
-                raise Finding(f"{kind} of {target.relative_to(path)} goes unnoticed by verify")
-            try:
-                read_everything(path)
-            except S2RMError:
-                return
-        raise Finding(f"{kind} of {target.relative_to(path)} goes unnoticed by a reader")
+    raise Finding(f"{what} goes unnoticed by a reader")
 
 
 def mutate(rng: random.Random, document: Any) -> None:

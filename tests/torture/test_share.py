@@ -9,7 +9,7 @@ import pytest
 from torture.cases import Workspace
 from torture.run import ATTACKS, run_case
 
-SHARE = {"damage": 25, "hostile": 15, "damage_run": 8, "command_line": 20, "assignments": 15, "signals": 2}
+SHARE = {"damage": 4, "hostile": 15, "damage_run": 8, "command_line": 20, "assignments": 15, "signals": 2}
 
 
 @pytest.fixture(scope="module")
