@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 
-.PHONY: demo test torture bench lint docs reproduce clean
+.PHONY: demo test types compiled torture bench lint docs reproduce clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -14,8 +14,14 @@ $(STAMP): pyproject.toml constraints.txt
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(MAKE) --no-print-directory --jobs 2 types compiled
 	$(BIN)/pytest -n 2 --dist worksteal
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+compiled: $(STAMP)
+	$(BIN)/python tests/warm_up.py
 
 torture: $(STAMP)
 	$(BIN)/python tests/torture/run.py --minutes $(or $(MINUTES),60)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+# Tests share the cores, and models this small lose time with a second thread. Read when torch is imported, also by the
+# programs that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from small_stores import make_small_store
@@ -18,6 +24,39 @@ from s2rm_data.store import Store
 # A shell that starts the tests in the background has them ignore SIGINT, and so the programs they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Files with long tests, the longest first.
+LONG = (
+    "test_docs.py",
+    "training/test_processes.py",
+    "cli/test_eval.py",
+    "torture/test_share.py",
+    "test_notebooks.py",
+    "training/test_stepper.py",
+    "store/test_damage.py",
+    "cli/test_data.py",
+    "cli/test_cloud.py",
+    "test_plugins.py",
+    "cli/test_sc2_server.py",
+    "training/test_protocol.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files come first in the share of each process, so that none of them begins when the others have finished.
+
+    `--dist worksteal` cuts the tests into equal shares in order, and whoever is done takes from the end of another's.
+    """
+    count = getattr(config, "workerinput", {}).get("workercount", 1)
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONG)}
+    shares: list[list[pytest.Item]] = [[] for _ in range(count)]
+    for item in sorted((item for item in items if item.path in places), key=lambda item: places[item.path]):
+        shares[places[item.path] % count].append(item)
+    others = iter([item for item in items if item.path not in places])
+    for share in shares:
+        share += islice(others, max(0, len(items) // count - len(share)))
+    items[:] = [item for share in shares for item in share] + list(others)
 
 
 @pytest.fixture

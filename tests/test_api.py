@@ -1,11 +1,9 @@
-"""The front door: names that resolve, types that check, calls that do what the commands do, to the byte."""
+"""The front door: names that resolve, calls that do what the commands do, to the byte."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,34 +34,6 @@ def test_every_public_name_has_a_docstring() -> None:
     assert set(s2.__all__) <= set(dir(s2))
     with pytest.raises(AttributeError, match="no attribute 'generat'"):
         s2.generat  # noqa: B018
-
-
-PROGRAM = """
-import torch
-import s2rm_data as s2
-
-outcome = s2.generate("bballs", out="data.zarr", balls="1-3", train=40, val=4, test=4)
-made: int = outcome.made
-store = s2.open("data.zarr")
-frames = store["bballs/train"]["frames"][0]
-data = s2.dataset(store["bballs/train"], window=6)
-for items in torch.utils.data.DataLoader(data, batch_size=4):
-    batch = s2.Batch(**items)
-run = s2.train(store, model="lstm", preset="smoke", steps=2)
-model = s2.load_model(run.path / "best.safetensors")
-parameters: int = s2.build_model("s2gru", world="bballs").parameter_count()
-table = s2.evaluate([run], store).tables["one_step"]
-battle = s2.Battle("3s5z")
-reward: float = battle.step(battle.available_actions().argmax(axis=1).tolist())
-problems: list[str] = s2.verify("data.zarr").problems
-"""
-
-
-def test_a_users_program_passes_the_type_checker(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout
 
 
 def test_generate_makes_the_bytes_of_the_command(tmp_path: Path) -> None:

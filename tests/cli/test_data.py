@@ -209,10 +209,10 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Sig
 
 
 def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: Path) -> None:
-    command = ["bballs", "--balls", "3", "--train", "2000", "--val", "30", "--test", "0", "--shard-size", "20", "-q"]
+    command = ["bballs", "--balls", "3", "--train", "1000", "--val", "30", "--test", "0", "--shard-size", "20", "-q"]
     assert run(*command, "-o", "whole.zarr", cwd=tmp_path)[0] == 0
     rng, path, killed = random.Random(0), tmp_path / "killed.zarr", 0
-    for _ in range(8):
+    for _ in range(3):  # tests/torture has many more
         shards = len(list(path.glob("bballs/*/seed/c.*")))
         process = start(*command, "-o", "killed.zarr", cwd=tmp_path)
         while process.poll() is None and len(list(path.glob("bballs/*/seed/c.*"))) == shards:
@@ -221,7 +221,7 @@ def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: P
         process.kill()
         process.communicate()
         killed += process.returncode == -signal.SIGKILL
-    assert killed >= 5
+    assert killed >= 2
     assert run(*command, "-o", "killed.zarr", cwd=tmp_path)[0] == 0
     assert tree(path) == tree(tmp_path / "whole.zarr")
 
