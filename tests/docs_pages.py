@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+import forking
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 EMPTY_FOLDER = "<!-- folder: empty -->"
@@ -91,7 +93,8 @@ def programs(folder: Path, scripts: dict[str, str], python: str) -> None:
     for name, target in scripts.items():
         module, function = target.split(":")
         code = f"import sys; sys.argv[0] = {name!r}; from {module} import {function}; sys.exit({function}())"
-        _program(folder / name, f'exec {shlex.quote(python)} -c {shlex.quote(code)} "$@"')
+        words = forking.command(name) if name in forking.MAINS else [python, "-c", code]
+        _program(folder / name, f'exec {shlex.join(words)} "$@"')
     _program(folder / "python", f'exec {shlex.quote(python)} "$@"')
 
 

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forking
+
+STARTED = [sys.executable, "-m", "s2rm_data"]
+
 
 def start(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "s2rm_data", *arguments]
     return subprocess.Popen(
-        command,
+        [*STARTED, *arguments],
         cwd=cwd,
         text=True,
         stdout=subprocess.PIPE,
@@ -20,8 +23,11 @@ def start(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str
 
 
 def run(*arguments: str, cwd: Path, **options: object) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error; a traceback is never what a user should see."""
-    process = start(*arguments, cwd=cwd, **options)
-    out, err = process.communicate(timeout=300)
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
+    """Exit status, standard output, standard error; a traceback is never what a user should see.
+
+    Without further options the process is forked, which saves it the imports.
+    """
+    command = [*(STARTED if options else forking.command("s2rm-data")), *arguments]
+    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False, **options)  # type: ignore[call-overload]
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr

@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import forking
 import pytest
 from PIL import Image
 from small_stores import FRAMES
@@ -25,7 +25,7 @@ ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def run(*arguments: str, cwd: Path, module: str = "eval") -> tuple[int, str, str]:
-    command = [sys.executable, "-m", f"s2rm_data.cli.{module}", *arguments]
+    command = [*forking.command(f"s2rm-{module}"), *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300, env=ALONE)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import program
 import pytest
 from small_stores import make_small_store
 
 
 def run(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "s2rm_data", "export", *arguments]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
+    return program.run("export", *arguments, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

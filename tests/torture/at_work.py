@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from forking import PRELOADED
+
 from torture.cases import DOCUMENTED, Finding, Workspace, ended, environment
 from torture.processes import BALLS, command_name, draw_job, same_outcome, send_signals, wait_for_handlers
 
@@ -30,21 +32,10 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
 
 
-# What the commands import, most of them only when they need it.
-PRELOADED = [
-    "h5py", "matplotlib.pyplot", "torch", "s2rm_data.cli.data", "s2rm_data.cli.train", "s2rm_data.cli.eval",
-    "s2rm_data.cli.export", "s2rm_data.cli.preview", "s2rm_data.cli.stats", "s2rm_data.cli.merge",
-    "s2rm_data.cli.worlds", "s2rm_data.generators.bballs.source", "s2rm_data.generators.sc2.source",
-    "s2rm_data.training.protocol", "s2rm_data.training.resolve", "s2rm_data.evaluation.artefacts",
-    "s2rm_data.evaluation.evaluate", "s2rm_data.inspection.export",
-    "s2rm_data.inspection.world", "s2rm_data.making.repair", "torture.at_work",
-]  # fmt: skip
-
-
 @functools.cache
 def _server() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload([*PRELOADED, "torture.at_work"])
     paths = [environment()["PYTHONPATH"], str(Path(__file__).parents[1])]
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # the server knows no other way to its modules

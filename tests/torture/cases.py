@@ -23,7 +23,8 @@ import s2rm_data
 from s2rm_data.making import generate
 
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 130}  # exit statuses
-COMMAND_SECONDS = 300
+COMMAND_SECONDS = 300  # of the processor
+IDLE_SECONDS = 300  # without using it
 CASE_SECONDS = 60
 MEMORY_BYTES = 1 << 30  # by which a case in this process may grow
 
@@ -104,16 +105,36 @@ def started(program: str, *words: str, **options: object) -> subprocess.Popen[st
 
 def ended(process: Any, allowed: set[int] = DOCUMENTED) -> tuple[int, str, str]:
     """How a command ended; a traceback, a hang or an undocumented status is a finding."""
-    try:
-        out, err = process.communicate(timeout=COMMAND_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise Finding(f"hangs: {process.args} {process.communicate()[1][-500:]}") from None
+    out, err = _output(process)
     if "Traceback" in err or "Exception ignored" in err:
         raise Finding(f"traceback: {process.args}\n{err[-3000:]}")
     if process.returncode not in allowed:
         raise Finding(f"exit status {process.returncode}: {process.args} {err[-500:]}")
     return process.returncode, out, err
+
+
+def _output(process: Any) -> tuple[str, str]:
+    """Of a command that ends. On a busy machine it may take long; it hangs if it computes no more, or without end."""
+    computed, idle = 0.0, 0
+    while True:
+        try:
+            out, err = process.communicate(timeout=IDLE_SECONDS / 5)
+            return out, err
+        except subprocess.TimeoutExpired:
+            before, computed = computed, _processor_seconds(process.pid)
+            idle = idle + 1 if computed == before else 0
+        if idle == 5 or computed > COMMAND_SECONDS:
+            process.kill()
+            raise Finding(f"hangs: {process.args} {process.communicate()[1][-500:]}")
+
+
+def _processor_seconds(pid: int) -> float:
+    """Of a process, and of those it started and has waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended meanwhile
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def command(program: str, *words: str, allowed: set[int] = DOCUMENTED, **options: object) -> tuple[int, str, str]:
