@@ -62,9 +62,9 @@ def command(name: str) -> list[str]:
 def ask(address: str, words: list[str]) -> int:
     """Have the server run a command; its exit status."""
     order = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109 - starts quickly
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    with socket.socket(socket.AF_UNIX) as server:
         server.connect(address)
-        socket.send_fds(server, [json.dumps(order).encode()], [0, 1, 2])
+        socket.send_fds(server, [json.dumps(order).encode() + b"\n"], [0, 1, 2])
         return int(server.recv(16) or b"1")
 
 
@@ -74,7 +74,7 @@ def serve(address: str) -> None:
     import select
     import signal
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+    with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
         for name in PRELOADED:
@@ -92,6 +92,8 @@ def serve(address: str) -> None:
 def _attend(client: socket.socket) -> None:
     """Run one command in a process of its own, and tell its client how it ended."""
     data, streams, *_ = socket.recv_fds(client, SIZE, 3)
+    while not data.endswith(b"\n"):
+        data += client.recv(SIZE)
     order = json.loads(data)
     child = os.fork()
     if child == 0:
