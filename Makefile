@@ -55,7 +55,7 @@ demo: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
-	@echo "Open build/site/index.html"
+	@echo "Open build/site/index.html; with the selector of versions: $(PYTHON) -m http.server -d build/site"
 
 reproduce: $(STAMP)
 	$(BIN)/s2rm-reproduce -y

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from s2rm_data.registry import load_plugin
     from s2rm_data.store import Store, verify
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Batch",

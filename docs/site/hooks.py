@@ -1,7 +1,10 @@
-"""How the pages of the repository become a site: pages from outside docs/, notebooks, and links between them.
+"""How the pages of the repository become a site: pages from outside docs/, notebooks, links between them, versions.
 
 A page links to files as the repository has them, so that it also reads well there. Here, links to other pages are made
 to fit the site, and what the site does not have (source files) stays as text.
+
+Every version has a folder of its own in the site, as the tool `mike` lays them out; the theme's selector reads their
+names from versions.json. `latest` leads to the newest.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import html
 import json
 import posixpath
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +24,49 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
+LATEST = "latest"
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    version = re.search(r'__version__ = "(.+)"', (ROOT / "s2rm_data" / "__init__.py").read_text())
-    assert version
+    found = re.search(r'__version__ = "(.+)"', (ROOT / "s2rm_data" / "__init__.py").read_text())
+    assert found
+    version = found[1]
     config.markdown_extensions.append(Examples())
-    config.site_name = f"s2rm-data {version[1]}"
+    config.site_name = f"s2rm-data {version}"
+    config.site_dir = str(Path(config.site_dir) / version)  # builds of other versions stay
+    config.extra["version"] = {"provider": "mike", "default": LATEST}
     _check_nav(config)
     return config
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """The list of versions, newest first, and pages that lead to those of the newest."""
+    site = Path(config.site_dir).parent
+    versions = sorted((p.parent.name for p in site.glob("[0-9]*/index.html")), key=_version_key, reverse=True)
+    newest = site / versions[0]
+    entries = [{"version": v, "title": v, "aliases": [LATEST] if v == newest.name else []} for v in versions]
+    (site / "versions.json").write_text(json.dumps(entries))
+    shutil.rmtree(site / LATEST, ignore_errors=True)
+    for page in newest.rglob("*.html"):
+        path = page.relative_to(newest)
+        _write_redirect(site / LATEST / path, "../" * len(path.parts) + f"{newest.name}/{path.as_posix()}")
+    _write_redirect(site / "index.html", f"{LATEST}/index.html")
+
+
+def _version_key(name: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", name)]
+
+
+def _write_redirect(path: Path, target: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    script = f"location.replace({json.dumps(target)} + location.search + location.hash)"
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>s2rm-data</title><script>{script}</script>'
+        f'<meta http-equiv="refresh" content="1; url={target}"><a href="{target}">{target}</a>\n'
+    )
 
 
 def _check_nav(config: MkDocsConfig) -> None:
