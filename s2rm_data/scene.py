@@ -55,6 +55,7 @@ class Raster:
     """Values on a grid that fills `extent`, its first row at the low end of y.
 
     values (T, H, W), or (1, H, W) if nothing changes; `bits`: (T, H, ceil(W / 8)) packed, most significant bit first.
+    Bytes (T, H, W, 3) are colours as they are; the palette is then their legend.
     """
 
     title: str
@@ -168,8 +169,8 @@ Layer = Raster | Discs | Arrows | Boxes | Marks | Stack
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """values (T, H, W), each `divisor` times what it stands for. `polar`: rows are radii, columns angles counted
-    counter-clockwise from the east. `upward`: the first row is the lowest.
+    """values (T, H, W), each `divisor` times what it stands for, or colours as in a raster. `polar`: rows are radii,
+    columns angles counted counter-clockwise from the east. `upward`: the first row is the lowest.
     """
 
     title: str

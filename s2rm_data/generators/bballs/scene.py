@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import colorsys
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.generators.bballs.draw import CROP, VIEWS
+from s2rm_data.generators.bballs.draw import CROP, VIEWS, levels
 from s2rm_data.generators.bballs.general.physics import Physics
 from s2rm_data.scene import (
     Arena,
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from s2rm_data.store import Group
 
 MOST_FRAMES = 2000  # shown of one sequence
+_MOST_BYTES = 100_000_000  # of its frames
 PIXELS = Palette(colours=("#282828", "#ffffff"), names=("off", "on"))
+_GREYS = Palette(colours=("#282828", "#ffffff"), high=255.0)
+_STANDING = "#939393"  # fixed balls and walls in colour
 BALL_COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _TOTAL, _WHOLE = "#888888", "#444444"
 
@@ -50,29 +54,40 @@ def view_colours(count: int = VIEWS) -> list[str]:
 def ball_scene(group: Group, number: int, milliseconds: int) -> Scene:
     stored = group["frames"]
     total, size = stored.shape[1], stored.shape[2]
-    steps = min(total, MOST_FRAMES)
+    steps = max(1, min(total, MOST_FRAMES, _MOST_BYTES // math.prod(stored.shape[2:])))
     position, velocity = group["position"][number][:steps], group["velocity"][number][:steps]
     centre = view_positions(number, total, size)[:steps]
     everywhere = (0.0, 0.0, float(size), float(size))
     physics = Physics.of(group, number)
-    frames = physics.pixels_on(stored[number][:steps])
-    packed = np.packbits(frames, axis=-1)
+    frames, palette = stored[number][:steps], _palette(physics.config)
+    bits = palette is PIXELS
+    shown = np.packbits(frames, axis=-1) if bits else levels(frames) if palette is not _GREYS else frames
     return Scene(
         steps=steps,
         arena=Arena(extent=everywhere, y_down=True, unit="px"),
         layers=(
-            Raster(title="frame", values=packed, extent=everywhere, palette=PIXELS, width=size, bits=True),
+            Raster(title="frame", values=shown, extent=everywhere, palette=palette, width=size, bits=bits),
             Boxes(
                 title="crops", centre=centre + 0.5, side=CROP, colours=view_colours(), dim="#000000a6"
             ),
             _discs(position, velocity, np.atleast_1d(group["radius"][number]), physics),
             _collisions(position, velocity, physics),
         ),
-        panels=(_crops(frames, centre), _energies(position, velocity, physics)),
+        panels=(_crops(frames if bits else shown, centre, palette), _energies(position, velocity, physics)),
         facts=_facts(group, number, total, steps),
         step_word="frame",
         milliseconds=milliseconds,
     )  # fmt: skip
+
+
+def _palette(config: dict[str, Any]) -> Palette:
+    """Of frames as they were rendered; of colour frames it is the legend."""
+    render = config.get("render", "binary")
+    if render != "colour":
+        return PIXELS if render == "binary" else _GREYS
+    names = [f"ball {ball + 1}" for ball in range(config["balls"])]
+    colours = ["#282828", _STANDING, *ball_colours(config["balls"])]
+    return Palette(colours=colours, names=["nothing", "fixed balls and walls", *names])
 
 
 def _facts(group: Group, number: int, total: int, steps: int) -> list[tuple[str, str]]:
@@ -113,16 +128,17 @@ def _collisions(position: NDArray[Any], velocity: NDArray[Any], physics: Physics
     return Marks(title="collisions since the frame before", step=step, position=position[step, ball], colour="#ffd400")
 
 
-def _crops(frames: NDArray[np.uint8], centre: NDArray[np.int16]) -> Pictures:
+def _crops(frames: NDArray[np.uint8], centre: NDArray[np.int16], palette: Palette) -> Pictures:
     """As the loader cuts them: zero outside the arena."""
     steps, views = centre.shape[:2]
-    padded = np.pad(frames, ((0, 0), (CROP // 2, CROP // 2), (CROP // 2, CROP // 2)))
+    edge = (CROP // 2, CROP // 2)
+    padded = np.pad(frames, ((0, 0), edge, edge, *[(0, 0)] * (frames.ndim - 3)))
     reach = np.arange(CROP)
     rows = centre[:, :, 1, None, None].astype(np.int64) + reach[:, None]
     columns = centre[:, :, 0, None, None].astype(np.int64) + reach
     crops = padded[np.arange(steps)[:, None, None, None], rows, columns]
     pictures = [
-        Picture(title=f"{view + 1}", values=crops[:, view], palette=PIXELS, border=colour)
+        Picture(title=f"{view + 1}", values=crops[:, view], palette=palette, border=colour)
         for view, colour in enumerate(view_colours(views))
     ]
     note = "What an observer sees: crops at random places, the same that evaluation shows to models."

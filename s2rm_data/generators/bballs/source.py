@@ -203,7 +203,7 @@ def plan(
     speed: tuple[float, float] | None = None,
     gravity: tuple[float, float] | None = None,
     mass: str | tuple[float, float] | None = None,
-    fixed: Sequence[Sequence[float]] | None = None,
+    fixed: int | Sequence[Sequence[float]] | None = None,
     walls: Sequence[Sequence[float]] | None = None,
     render: str | None = None,
     seed: int = 0,
@@ -238,7 +238,7 @@ def plan(
 def _general_plan(wanted: list[tuple[str, int, int]], options: dict[str, Any], seed: int) -> list[GeneralSplit]:
     from s2rm_data.generators.bballs.general.config import GeneralConfig
     from s2rm_data.generators.bballs.general.source import GeneralSplit
-    from s2rm_data.generators.bballs.general.start import check_room
+    from s2rm_data.generators.bballs.general.start import check_room, scattered
 
     radius, fixed = options["radius_px"], options.get("fixed")
     if radius is not None and not isinstance(radius, tuple):
@@ -246,8 +246,10 @@ def _general_plan(wanted: list[tuple[str, int, int]], options: dict[str, Any], s
     if isinstance(options.get("mass"), tuple):
         options |= {"mass": "range", "mass_range": options["mass"]}
     if fixed is not None:  # a ball without a radius is as large as the largest that moves
-        plain = GeneralConfig(balls=1, size=options["size"], preset=options["preset"], radius_px=radius)
-        options["fixed"] = tuple(tuple(ball) if len(ball) == 3 else (*ball, plain.radius_px[1]) for ball in fixed)
+        shape = {"size": options["size"], "preset": options["preset"], "radius_px": radius}
+        empty = GeneralConfig(balls=1, **shape, fixed=(), walls=options.get("walls") or ())
+        places = scattered(fixed, empty, seed) if isinstance(fixed, int) else fixed
+        options["fixed"] = tuple(tuple(ball) if len(ball) == 3 else (*ball, empty.radius_px[1]) for ball in places)
     configs = {balls: GeneralConfig(balls=balls, **options) for _, balls, _ in wanted}
     for config in configs.values():
         check_room(config)

@@ -65,9 +65,9 @@ OPTIONS = (
     ),
     Option(
         name="fixed",
-        parse=general.lists((2, 3), "x,y or x,y,radius of a fixed ball"),
-        metavar="X,Y[,R];...",
-        help="Fixed balls in pixels, or none.",
+        parse=general.fixed,
+        metavar="N|X,Y[,R];...",
+        help="Fixed balls: how many, at random places that --seed decides, or where, in pixels; or none.",
         shown="one in the centre",
     ),
     Option(

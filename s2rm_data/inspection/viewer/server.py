@@ -116,6 +116,10 @@ class ViewerServer(ThreadingHTTPServer):
         handler = type("StoreHandler", (Handler,), {"answers": answers})
         super().__init__((HOST, port), handler)
 
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        threading.Thread(target=self.RequestHandlerClass.answers.get_ready, daemon=True).start()  # type: ignore[attr-defined]
+        super().serve_forever(poll_interval)
+
     @property
     def url(self) -> str:
         return f"http://{HOST}:{self.server_address[1]}/"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from s2rm_data.errors import UsageError
-from s2rm_data.options import Parser, number, span
+from s2rm_data.options import Parser, integer, number, span
 
 
 def radius(given: Any) -> float | tuple[float, float]:
@@ -47,6 +47,14 @@ def lists(counts: Sequence[int], form: str) -> Parser:
         return values
 
     return parse
+
+
+def fixed(given: Any) -> int | tuple[tuple[float, ...], ...]:
+    """A whole number of balls at random places, or the places of balls as lists."""
+    try:
+        return integer(given)
+    except UsageError:
+        return lists((2, 3), "a number of fixed balls, or x,y or x,y,radius of a fixed ball")(given)
 
 
 def _numbers(given: Any) -> tuple[float, ...]:

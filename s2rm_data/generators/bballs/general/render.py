@@ -102,18 +102,42 @@ def _paint_all(position, radius, ground, colours, size, frames):  # type: ignore
     samples = np.zeros(side * size + MARGIN_BYTES, dtype=np.uint8)
     ends = np.empty((2, side))
     bits = np.array([_bit_count(byte) for byte in range(256)])
-    levels = np.empty(ground.shape)
+    levels = ground.copy()
+    empty = _rounded(ground)
     for s in range(len(position)):
         for t in range(position.shape[1]):
-            levels[:] = ground
+            frame = frames[s, t]
+            frame[:] = empty
             for k in range(position.shape[2]):
                 x, y, r = np.float64(position[s, t, k, 0]), np.float64(position[s, t, k, 1]), radius[s, k]
                 draw_ball(x * SAMPLES, y * SAMPLES, r * SAMPLES, side, ends, samples)
                 _blend(x, y, r, samples, bits, colours[k % len(colours)], levels)
-            for i in range(size):
-                for j in range(size):
-                    for c in range(levels.shape[2]):
-                        frames[s, t, i, j, c] = int(min(levels[i, j, c], 255.0) + 0.5)
+            for k in range(position.shape[2]):
+                _write(position[s, t, k, 0], position[s, t, k, 1], radius[s, k], ground, levels, frame)
+
+
+@compiled(error_model="numpy")
+def _rounded(levels):  # type: ignore[no-untyped-def]
+    pixels = np.empty(levels.shape, dtype=np.uint8)
+    for i in range(levels.shape[0]):
+        for j in range(levels.shape[1]):
+            for c in range(levels.shape[2]):
+                pixels[i, j, c] = int(min(levels[i, j, c], 255.0) + 0.5)
+    return pixels
+
+
+@compiled(error_model="numpy")
+def _write(x, y, radius, ground, levels, frame):  # type: ignore[no-untyped-def]
+    """The pixels around one ball to the frame, where another ball has not written them; its levels are those of the
+    ground again.
+    """
+    size = len(levels)
+    for i in range(max(int(y - radius) - 1, 0), min(int(y + radius) + 2, size)):
+        for j in range(max(int(x - radius) - 1, 0), min(int(x + radius) + 2, size)):
+            for c in range(levels.shape[2]):
+                if levels[i, j, c] != ground[i, j, c]:
+                    frame[i, j, c] = int(min(levels[i, j, c], 255.0) + 0.5)
+                    levels[i, j, c] = ground[i, j, c]
 
 
 @compiled(error_model="numpy")

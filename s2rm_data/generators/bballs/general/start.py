@@ -9,18 +9,22 @@ no place, all are placed anew. Only + - * / sqrt and comparisons.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
+from s2rm_data.config import between, checked
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.bballs.general.config import WALL_HALF_WIDTH_PX, GeneralConfig
+from s2rm_data.generators.bballs.general.config import MAX_OBSTACLES, WALL_HALF_WIDTH_PX, GeneralConfig
 from s2rm_data.generators.bballs.start import draw_velocities, uniforms
+from s2rm_data.seeding import sequence_seeds
 
 _GENERAL_PLACE, _BODY = (np.uint64(purpose) for purpose in (16, 17))  # purposes of draws that plain starts do not use
 _ATTEMPTS, _TRIES = 200, 1000
 _TRIALS = 64
+_ROUNDING = 0.01  # px by which places in hundredths may be nearer to each other
 
 
 def general_start(seeds: NDArray[np.uint64], config: GeneralConfig) -> tuple[NDArray[np.float64], ...]:
@@ -36,6 +40,22 @@ def general_start(seeds: NDArray[np.uint64], config: GeneralConfig) -> tuple[NDA
         raise _no_room(config)
     draw_velocities(seeds, config.speed_px_per_frame, config.system_speed_px_per_frame, velocity)
     return position, velocity, radius, mass
+
+
+def scattered(count: int, config: GeneralConfig, seed: int) -> list[tuple[float, float]]:
+    """Places of fixed balls as large as the largest ball of a world that has walls alone, the same for all its splits.
+
+    They are in hundredths of a pixel, so that the command that makes a split can list them.
+    """
+    checked("fixed", count, Annotated[int, between(0, MAX_OBSTACLES)])
+    seeds = sequence_seeds(seed, "bballs/fixed", 0, 1)
+    radius, position = np.full((1, count), config.radius_px[1] + _ROUNDING), np.empty((1, count, 2))
+    if _place_all(seeds, float(config.size), config.discs, config.segments, radius, position) >= 0:
+        raise UsageError(
+            f"{count} fixed balls of radius {config.radius_px[1]:g} px find no places in a box of {config.size} x "
+            f"{config.size} px with {len(config.walls)} inner walls; take fewer, or list their places and radii"
+        )
+    return [(round(float(x), 2), round(float(y), 2)) for x, y in position[0]]
 
 
 def check_room(config: GeneralConfig) -> None:

@@ -34,8 +34,9 @@ function scalingOf(palette, divisor) {
 // A canvas of H x W pixels of which one step at a time is painted; `cellOf` maps pixels to cells (-1: none).
 class Painter {
   constructor(array, palette, { width = 0, bits = false, cellOf = null, side = 0, upward = false, divisor = 1 } = {}) {
-    const [, rows, columns] = array.shape;
+    const [, rows, columns, channels = 1] = array.shape;
     this.array = array;
+    this.coloured = channels === 3;
     this.palette = palette;
     this.bits = bits;
     this.cellOf = cellOf;
@@ -61,6 +62,7 @@ class Painter {
     this.step = at;
     if (this.bits) this.paintBits(at);
     else if (this.cellOf) this.paintCells(at);
+    else if (this.coloured) this.paintColours(at);
     else this.paintRows(at);
     this.context.putImageData(this.image, 0, 0);
     return true;
@@ -90,6 +92,17 @@ class Painter {
       for (let column = 0; column < columns; column++) {
         const level = Math.round(values[from + column] * scale + shift);
         pixels[row * columns + column] = level >= 0 ? table[level > last ? last : level] : table[0];
+      }
+    }
+  }
+
+  paintColours(step) {
+    const { rows, columns, pixels } = this;
+    const { values } = this.array;
+    for (let row = 0; row < rows; row++) {
+      let at = 3 * (step * rows + (this.upward ? rows - 1 - row : row)) * columns;
+      for (let column = 0; column < columns; column++, at += 3) {
+        pixels[row * columns + column] = (0xff000000 | (values[at + 2] << 16) | (values[at + 1] << 8) | values[at]) >>> 0;
       }
     }
   }

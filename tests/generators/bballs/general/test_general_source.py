@@ -15,9 +15,11 @@ import pytest
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.bballs.config import BallsConfig
+from s2rm_data.generators.bballs.draw import levels
 from s2rm_data.generators.bballs.general.config import GeneralConfig
 from s2rm_data.generators.bballs.general.render import PALETTE, STANDING, render_general
 from s2rm_data.generators.bballs.render import render
+from s2rm_data.generators.bballs.scene import ball_scene
 from s2rm_data.generators.bballs.source import BallsSplit, split_from_settings
 from s2rm_data.generators.bballs.world import WORLD
 from s2rm_data.loading import TrainingBatches, open_source
@@ -55,6 +57,7 @@ def test_no_option_of_a_general_world_means_the_plain_one():
         {"render": "grey", "preset": "sutskever", "size": 50},
         {"fixed": "none", "mass": "equal", "render": "colour"},
         {"radius": "3-4.25", "speed": "0-2"},
+        {"fixed": "3", "walls": "4,30,20,36"},
     ],
 )
 def test_settings_and_the_stored_command_make_the_same_split(given):
@@ -187,7 +190,9 @@ def test_models_learn_from_binary_frames_only(store):
         ({"radius": "0.1-3"}, r"from 0\.75 to 512"),
         ({"mass": "heavy"}, "equal, area, or a range"),
         ({"mass": "0-2"}, "above 0"),
-        ({"fixed": "12"}, "x,y or x,y,radius of a fixed ball"),
+        ({"fixed": "12,1,2,3"}, "x,y or x,y,radius of a fixed ball"),
+        ({"fixed": "-1"}, "fixed is -1"),
+        ({"fixed": "40"}, "40 fixed balls of radius 4.5 px find no places"),
         ({"fixed": "2,12,4"}, "fixed ball 2,12,4 sticks out of the box"),
         ({"fixed": "12,12,4;14,14,4"}, "fixed balls 14,14,4 and 12,12,4 overlap"),
         ({"walls": "1,2,3"}, "x0,y0,x1,y1 of an inner wall"),
@@ -202,6 +207,28 @@ def test_models_learn_from_binary_frames_only(store):
 def test_what_cannot_be_is_refused_with_what_can(given, message):
     with pytest.raises(UsageError, match=message):
         plan(**given)
+
+
+def test_a_number_of_fixed_balls_stands_at_places_that_the_seed_decides():
+    places = [plan(fixed="3", seed=seed)[0].config.fixed for seed in (0, 0, 1)]
+    assert places[0] == places[1] != places[2] and all(len(place) == 3 for place in places)
+    assert len({split.config.fixed for split in plan(fixed="3", balls="2-4")}) == 1
+    assert plan(fixed="0")[0].config == plan(fixed="none")[0].config
+
+
+def test_the_viewer_shows_frames_as_they_were_rendered(store):
+    group = store["bballs/train"]
+    scene = ball_scene(group, 1, 80)
+    raster, crops = scene.layers[0], scene.panels[0].pictures
+    frames, render_name = group["frames"][1], group.settings["config"]["render"]
+    if render_name == "binary":
+        assert raster.bits and np.array_equal(np.unpackbits(raster.values, axis=-1, count=48), frames)
+    elif render_name == "grey":
+        assert np.array_equal(raster.values, frames) and raster.palette.high == 255
+    else:
+        assert np.array_equal(raster.values, levels(frames)) and raster.values.shape == (12, 48, 48, 3)
+        assert raster.palette.names == ["nothing", "fixed balls and walls", "ball 1", "ball 2", "ball 3"]
+    assert crops[0].values.shape == (12, 11, 11, *frames.shape[3:])
 
 
 def test_plain_settings_have_no_new_field():
