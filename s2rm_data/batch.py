@@ -57,6 +57,18 @@ class Batch:
     next_view_count: int | None = None
     query_count: int | None = None
 
+    @staticmethod
+    def views_of(views: Tensor, position: Tensor, mask: Tensor, *, steps: int, next_views: bool) -> dict[str, Any]:
+        """The fields of views of a window: of frames 0..T-1 and, where they are wanted, of the frames that follow them.
+
+        `views` are those of T + 1 frames, or of T if no next views are wanted; `position` and `mask` of T + 1.
+        """
+        shown = {"views": views[:, :steps], "view_position": position[:, :-1], "view_mask": mask[:, :-1]}
+        if not next_views:
+            return shown
+        following = {"next_views": views, "next_view_position": position, "next_view_mask": mask}
+        return shown | {name: values[:, 1:] for name, values in following.items()}
+
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         """The same batch on another device."""
         return self.mapped(lambda tensor: tensor.to(device, non_blocking=non_blocking))

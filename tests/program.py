@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,3 +32,9 @@ def run(*arguments: str, cwd: Path, **options: object) -> tuple[int, str, str]:
     done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False, **options)  # type: ignore[call-overload]
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
+
+
+def output_of(code: str, **environment: str) -> str:
+    """What a program of Python prints; its warnings are not ours (the generator's integers overflow on purpose)."""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment).stdout

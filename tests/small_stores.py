@@ -7,6 +7,7 @@ from pathlib import Path
 from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
 from s2rm_data.making import generate
+from s2rm_data.store import Store
 
 FRAMES = 12
 
@@ -16,3 +17,12 @@ def make_small_store(path: Path) -> Path:
     battles = plan_battles(scenario=["1s2z", "2s3z"], train=6, val=3, steps=FRAMES, radial=8, angular=16)
     generate([*balls, *battles], path, shard_size=16)
     return path
+
+
+def read_everything(path: Path) -> None:
+    """Every array of every group."""
+    store = Store(path)
+    for group in store.manifest.groups:
+        opened = store[group]
+        for array in opened.arrays.values():
+            array[:]

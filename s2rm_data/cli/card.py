@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
+from s2rm_data.cli.options import STORE_PATH, out_folder
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import ConflictError
@@ -16,9 +16,7 @@ from s2rm_data.errors import ConflictError
 
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=STORE_PATH)
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), default=Path("card"), show_default=True, help="Folder to write to."
-)
+@out_folder("card", "Folder to write to.")
 @click.option("--title", default=None, help="Title of the data set.  [default: of its worlds]")
 @click.option("--author", default="The s2rm-data developers", show_default=True, help="Who publishes it.")
 @click.option("--license", "licence", default="mit", show_default=True, help="mit, apache-2.0, cc-by-4.0 or cc0-1.0.")

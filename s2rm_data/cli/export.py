@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
+from s2rm_data.cli.options import STORE_PATH, out_folder
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.sizes import human
@@ -20,14 +20,7 @@ from s2rm_data.cli.sizes import human
 @click.argument("group", nargs=-1, required=True)
 @click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5, parquet, webdataset or gif.")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("exports"),
-    show_default=True,
-    help="Folder to write to.",
-)
+@out_folder("exports", "Folder to write to.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there under the same names.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")

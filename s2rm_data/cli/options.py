@@ -52,6 +52,13 @@ class TakesPlugins(click.Command):
         return super().parse_args(ctx, args)
 
 
+def out_folder(default: str, words: str) -> Callable[[F], F]:
+    """-o, --out: a folder to write to."""
+    return click.option(
+        "-o", "--out", type=click.Path(path_type=Path), default=Path(default), show_default=True, help=words
+    )
+
+
 def plugin_option() -> click.Option:
     return click.Option(
         ["--plugin", "plugins"],

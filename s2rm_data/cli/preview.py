@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
+from s2rm_data.cli.options import STORE_PATH, out_folder
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.world_options import with_world_options, world_values
@@ -30,14 +30,7 @@ def _options_of(world: World) -> tuple[Option, ...]:
 @click.argument("group", required=False)
 @click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
 @click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("previews"),
-    show_default=True,
-    help="Folder for the pictures.",
-)
+@out_folder("previews", "Folder for the pictures.")
 def preview(store: StorePath, group: str | None, number: int, rows: int, out: Path, given: dict[str, Any]) -> None:
     """Draw sequences of a GROUP of STORE, or a saved REPLAY: an animated GIF of one, and a PNG contact sheet.
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 import s2rm_data
-from s2rm_data.cli.options import TakesPlugins, completing
+from s2rm_data.cli.options import TakesPlugins, completing, out_folder
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cores import available_cores
 from s2rm_data.errors import S2RMError, UsageError, missing_component
@@ -32,14 +32,7 @@ _RUNNING: set[subprocess.Popen[str]] = set()
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(s2rm_data.__version__, prog_name="s2rm-reproduce")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("reproduction"),
-    show_default=True,
-    help="Folder for data, runs and results.",
-)
+@out_folder("reproduction", "Folder for data, runs and results.")
 @click.option("--size", default="laptop", show_default=True, help="laptop, or smoke: a rehearsal of some minutes.")
 @click.option(
     "--task",

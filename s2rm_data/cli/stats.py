@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
+from s2rm_data.cli.options import STORE_PATH, out_folder
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import ConflictError, UsageError
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=STORE_PATH)
 @click.argument("group", nargs=-1)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("stats"),
-    show_default=True,
-    help="Folder for the figures and stats.json; those of an earlier run are replaced.",
-)
+@out_folder("stats", "Folder for the figures and stats.json; those of an earlier run are replaced.")
 @click.option("--table-only", is_flag=True, help="Print the table and write nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output, without the table.")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from small_stores import read_everything
 from toy import ToySplit, tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
@@ -21,14 +22,6 @@ OBJECTS = [
     "toy/train/position/c.0.0.0",
     "toy/train/seed/c.2",
 ]
-
-
-def read_everything(path: Path) -> None:
-    store = Store(path)
-    for group in store.manifest.groups:
-        opened = store[group]
-        for array in opened.arrays.values():
-            array[:]
 
 
 def assert_noticed(path: Path, name: str) -> None:

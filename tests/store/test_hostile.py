@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import zstandard
 from hostile_stores import change_array, change_group, replace_object, reseal
+from small_stores import read_everything
 from toy import ToySplit
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
@@ -46,14 +47,6 @@ def bounded() -> Iterator[None]:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def read_everything(path: Path) -> None:
-    store = Store(path)
-    for group in store.manifest.groups:
-        opened = store[group]
-        for array in opened.arrays.values():
-            array[:]
 
 
 def assert_refused(path: Path) -> None:

@@ -7,28 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
+from killed_runs import KillAt, Killed
 from same_runs import assert_same_run
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
 from s2rm_data.sealing import read_run
 from s2rm_data.training import folder as folder_module
 from s2rm_data.training.folder import read_log
-from s2rm_data.training.listener import Listener, Pace
 
 STEPS = frozenset({"steps"})
-
-
-class Killed(BaseException):
-    """Stands for a kill."""
-
-
-class KillAt(Listener):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def pace(self, pace: Pace) -> None:
-        if pace.step == self.step:
-            raise Killed
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from buckets import flip
+from killed_runs import KillAt, Killed
 from small_stores import make_small_store
 from tiny_runs import make_run
 
@@ -20,23 +21,10 @@ from s2rm_data.generators.bballs.source import plan
 from s2rm_data.making import generate
 from s2rm_data.store import ShardCache, Store
 from s2rm_data.training.config import TrainConfig
-from s2rm_data.training.listener import Listener, Pace
+from s2rm_data.training.listener import Listener
 from s2rm_data.training.protocol import RunOptions, Session
 
 SHARD = 10 * 12 * 48 * 6 + 4  # bytes of a decoded shard, and its checksum
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing of the run catches it or cleans up after it."""
-
-
-class KillAt(Listener):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def pace(self, pace: Pace) -> None:
-        if pace.step == self.step:
-            raise Killed
 
 
 def trained(config: TrainConfig, store: Store, out: Path, listener: Listener | None = None, **order: Any) -> bytes:

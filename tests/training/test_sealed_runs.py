@@ -10,24 +10,15 @@ from typing import Any
 
 import pytest
 import torch
+from killed_runs import KillAt
 from toy import tree
 
 from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.models.weights import load_model, save_model
 from s2rm_data.sealing import read_run
 from s2rm_data.training.checkpoint import load_state, save_state
-from s2rm_data.training.listener import Listener, Pace
 
 WEIGHTS = ("best.safetensors", "last.safetensors", "state.safetensors")
-
-
-class StopAt(Listener):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def pace(self, pace: Pace) -> None:
-        if pace.step == self.step:
-            raise KeyboardInterrupt
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +26,7 @@ def stopped(tiny, train, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was killed after its third step and has a checkpoint."""
     path = tmp_path_factory.mktemp("sealed") / "run"
     with pytest.raises(KeyboardInterrupt):
-        train(tiny(steps=4, validate_every=2), path, StopAt(3))
+        train(tiny(steps=4, validate_every=2), path, KillAt(3, KeyboardInterrupt))
     return path
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from killed_runs import KillAt, Killed
 from same_runs import assert_same_run
 
 from s2rm_data.errors import InterruptedRunError
@@ -27,19 +28,6 @@ from s2rm_data.training.stepper import Stepper
 from s2rm_data.training.trainer import Trainer
 
 GOLDEN_LOSSES = json.loads(Path(__file__).with_name("golden_losses.json").read_text())
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing of the run catches it or cleans up after it."""
-
-
-class KillAt(Listener):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def pace(self, pace: Pace) -> None:
-        if pace.step == self.step:
-            raise Killed
 
 
 @pytest.mark.parametrize("task", ["bballs", "sc2"])

@@ -143,21 +143,11 @@ class BallSource:
         cut_frames = self.steps + int(self.next_views)
         views = self._crops(frames, frame[:, :cut_frames], request.view[:, :cut_frames])
         position, mask = request.view.float(), request.view_mask
-        following: dict[str, Any] = {}
-        if self.next_views:
-            following = {
-                "next_views": views[:, 1:],
-                "next_view_position": position[:, 1:],
-                "next_view_mask": mask[:, 1:],
-            }
         return Batch(
-            views=views[:, : self.steps],
-            view_position=position[:, :-1],
-            view_mask=mask[:, :-1],
+            **Batch.views_of(views, position, mask, steps=self.steps, next_views=self.next_views),
             query_position=request.query.float(),
             query_mask=torch.ones(request.query.shape[:-1], dtype=torch.bool, device=self.device),
             targets=BallTargets(self._crops(frames, frame[:, 1:], request.query)),
-            **following,
         )
 
     def _frame_numbers(self, request: BallRequest, frames: Tensor | None) -> Tensor:

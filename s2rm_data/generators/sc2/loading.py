@@ -201,21 +201,11 @@ class BattleSource:
         hecs = records.hecs.movedim(-1, -3)
         views = self._views(records)
         mask, position = records.alive & records.keep, records.position
-        following: dict[str, Any] = {}
-        if self.next_views:
-            following = {
-                "next_views": views[:, 1:],
-                "next_view_position": position[:, 1:],
-                "next_view_mask": mask[:, 1:],
-            }
         return Batch(
-            views=views[:, : self.steps],
-            view_position=position[:, :-1],
-            view_mask=mask[:, :-1],
+            **Batch.views_of(views, position, mask, steps=self.steps, next_views=self.next_views),
             query_position=position[:, 1:],
             query_mask=(records.alive & records.ask)[:, 1:],
             targets=PolarTargets(friendly[:, 1:], unit_type[:, 1:], hecs[:, 1:]),
-            **following,
             **counts,
         )
 

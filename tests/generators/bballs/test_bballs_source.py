@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from program import output_of
 
 from s2rm_data.config import canonical_json, from_json
 from s2rm_data.errors import UsageError
@@ -103,12 +101,7 @@ print(digest.hexdigest())
 
 
 def test_the_interpreter_makes_the_same_bytes_as_the_compiled_code():
-    def run(**environment):
-        command = [sys.executable, "-W", "ignore", "-c", PRINT_DIGEST]  # integers of the generator overflow on purpose
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
-        return done.stdout
-
-    assert run(NUMBA_DISABLE_JIT="1") == run()
+    assert output_of(PRINT_DIGEST, NUMBA_DISABLE_JIT="1") == output_of(PRINT_DIGEST)
 
 
 def test_the_paper_plan_has_its_splits_and_counts():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from program import output_of
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import UsageError
@@ -104,12 +102,7 @@ print(digest.hexdigest())
 
 
 def test_the_interpreter_makes_the_same_bytes_as_the_compiled_code():
-    def run(**environment):
-        command = [sys.executable, "-W", "ignore", "-c", PRINT_DIGEST]  # integers of the generator overflow on purpose
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
-        return done.stdout
-
-    assert run(NUMBA_DISABLE_JIT="1") == run()
+    assert output_of(PRINT_DIGEST, NUMBA_DISABLE_JIT="1") == output_of(PRINT_DIGEST)
 
 
 def test_radii_and_masses_are_drawn_as_asked():
