@@ -62,6 +62,12 @@ def settle(driver: Any, seconds: float = 120) -> None:
     time.sleep(0.3)
 
 
+def play(driver: Any, wanted: bool = True) -> None:
+    """Press the button unless it is so already: a page that was late has paused what was begun too early."""
+    script = "const it = document.getElementById('play'); if (it.textContent === arguments[0]) it.click()"
+    driver.execute_script(script, "Play" if wanted else "Pause")
+
+
 def first_picture_ms(driver: Any, url: str) -> float:
     driver.get(url)
     settle(driver)
@@ -71,13 +77,13 @@ def first_picture_ms(driver: Any, url: str) -> float:
 def drawn_per_second(driver: Any, wanted: int, seconds: float = 6) -> list[float]:
     """As the page itself counts them, second by second."""
     choose(driver, "speed", wanted)
-    driver.execute_script("document.getElementById('play').click()")
     rates = []
     for _ in range(int(seconds)):
+        play(driver)
         time.sleep(1)
         words = driver.execute_script("return document.getElementById('rate').textContent")
         rates += [float(words.split()[0])] if words else []
-    driver.execute_script("document.getElementById('play').click()")
+    play(driver, False)
     return rates
 
 
@@ -108,12 +114,13 @@ def _memory(driver: Any, world: str, minutes: float) -> None:
     choose(driver, "world", world)
     settle(driver)
     choose(driver, "speed", 30)
-    driver.execute_script("document.getElementById('play').click()")
-    heaps = [heap_mb(driver)]
+    heaps = []
     for _ in range(10):
-        time.sleep(6 * minutes)
+        play(driver)
         heaps.append(heap_mb(driver))
-    driver.execute_script("document.getElementById('play').click()")
+        time.sleep(6 * minutes)
+    heaps.append(heap_mb(driver))
+    play(driver, False)
     print(f"{world}: heap over {minutes:g} minutes, MB:", ", ".join(f"{heap:.2f}" for heap in heaps))
 
 
