@@ -73,7 +73,7 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> Scene:
             _discs(position, velocity, np.atleast_1d(group["radius"][number]), physics),
             _collisions(position, velocity, physics),
         ),
-        panels=(_crops(frames if bits else shown, centre, palette), _energies(position, velocity, physics)),
+        panels=(_crops(frames, centre, palette), _energies(position, velocity, physics)),
         facts=_facts(group, number, total, steps),
         step_word="frame",
         milliseconds=milliseconds,
@@ -137,6 +137,7 @@ def _crops(frames: NDArray[np.uint8], centre: NDArray[np.int16], palette: Palett
     rows = centre[:, :, 1, None, None].astype(np.int64) + reach[:, None]
     columns = centre[:, :, 0, None, None].astype(np.int64) + reach
     crops = padded[np.arange(steps)[:, None, None, None], rows, columns]
+    crops = levels(crops) if frames.ndim == 4 else crops
     pictures = [
         Picture(title=f"{view + 1}", values=crops[:, view], palette=palette, border=colour)
         for view, colour in enumerate(view_colours(views))
