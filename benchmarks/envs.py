@@ -5,8 +5,8 @@
 One environment step is one step of one battle, all its agents. Rows: the engine alone with the same actions; the
 drop-in class with observations, state and masks at every step; PettingZoo's and Gymnasium's interfaces; the vectorised
 environment of 64 and 1,024 battles, with observations and masks, and with the state as well; SMAC's own class over the
-server, and JaxMARL's SMAX, where they are installed. Choosing actions is not counted. Compilation neither: every row
-is warmed up first.
+server, SMAClite and JaxMARL's SMAX, where they are installed. Choosing actions is not counted, but for SMAX, which
+draws them in its compiled step. Compilation is not counted: every row is warmed up first.
 """
 
 from __future__ import annotations
@@ -139,6 +139,32 @@ def smac(name: str) -> Any:
 
 
 @contextlib.contextmanager
+def smaclite(name: str) -> Iterator[Step]:
+    """SMAClite, whose rules are its own; its steps return observations, masks come from its environment."""
+    import gymnasium
+    import smaclite  # noqa: F401 (registers its maps)
+
+    try:
+        env, draw = gymnasium.make(f"smaclite/{name}-v0").unwrapped, Drawer()
+    except gymnasium.error.UnregisteredEnv:
+        raise NotImplementedError(name) from None
+    env.reset()
+
+    def look() -> Any:
+        return env.get_state(), env.get_avail_actions()
+
+    def step(clock: Clock) -> None:
+        nonlocal available
+        _, _, terminated, truncated, _ = clock.timed(1, env.step, draw(np.array(available, dtype=np.bool_)).tolist())
+        if terminated or truncated:
+            clock.timed(0, env.reset)
+        available = clock.timed(0, look)[1]
+
+    available = look()[1]
+    yield step
+
+
+@contextlib.contextmanager
 def smax(name: str, count: int) -> Iterator[Step]:
     """JaxMARL's SMAX, compiled and batched; its scripted enemies, its own rules."""
     import jax
@@ -185,11 +211,14 @@ def rows() -> dict[str, Callable[[str], contextlib.AbstractContextManager[Step]]
         "drop-in class": lambda name: drop_in(name, lambda n: StarCraft2Env(n, seed=0)),
         "PettingZoo": pettingzoo,
         "vector, 64": lambda name: vector(name, 64, state=False),
+        "vector, 64, with the state": lambda name: vector(name, 64),
         "vector, 1,024": lambda name: vector(name, 1024, state=False),
         "vector, 1,024, with the state": lambda name: vector(name, 1024),
     }
     if installed("smac.env"):
         found["SMAC over the server (its own process not counted)"] = lambda name: drop_in(name, smac)
+    if installed("smaclite"):
+        found["SMAClite (its own rules)"] = smaclite
     if installed("jaxmarl"):
         found["SMAX, 1,024 (its own rules)"] = lambda name: smax(name, 1024)
     return found

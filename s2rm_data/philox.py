@@ -44,3 +44,16 @@ def philox(key0, key1, counter0, counter1):  # type: ignore[no-untyped-def]
 def to_unit(word):  # type: ignore[no-untyped-def]
     """A 64-bit word as a float64 in [0, 1) with 53 random bits, as NumPy does it."""
     return (word >> _11) * (1.0 / 9007199254740992.0)
+
+
+@compiled()
+def write_seeds(keys, first, count, seeds):  # type: ignore[no-untyped-def]
+    """Into seeds (k * count,): `count` seeds of each of k streams from number first[k] on, for keys (k, 2) of
+    `seeding.stream_key`; what `seeding.sequence_seeds` gives for them one by one.
+    """
+    for k in range(keys.shape[0]):
+        for n in range(count):
+            number = first[k] + n
+            # NumPy's generator counts before it draws: its first four words are those of counter 1.
+            words = philox(keys[k, 0], keys[k, 1], np.uint64(number // 4 + 1), np.uint64(0))
+            seeds[k * count + n] = words[number % 4]

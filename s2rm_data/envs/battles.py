@@ -8,19 +8,19 @@ unit, agent or battle.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from s2rm_data.compiled import compiled
 from s2rm_data.envs.options import EnvOptions
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Action, Outcome
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.engine import layout as at
+from s2rm_data.generators.sc2.engine.acting import look_batch
+from s2rm_data.generators.sc2.engine.compiled import compiled, inner
 from s2rm_data.generators.sc2.features import NO_ACTION, Features
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
@@ -28,6 +28,7 @@ from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 _MOVES = ("no-op", "stop", "move north", "move south", "move east", "move west")
 ALL = slice(None)
+_SEEN = ("position", "health", "shield", "energy", "cooldown_loops")  # what a snapshot tells of every unit
 # Health and shield of a whole unit, by unit type number; 0 is nothing.
 _POINTS = np.array([0.0, *(float(kind.health + kind.shield) for kind in UNIT_TYPES.values())])
 
@@ -97,7 +98,7 @@ class BattleBatch:
         self.outcome[rows], self.dead[rows], self.reward[rows] = Outcome.RUNNING, 0, 0.0
         if self.generated:
             self._measure()
-        self._look()
+        self._look_again(rows)
 
     def _measure(self) -> None:
         """What rewards are divided by."""
@@ -107,6 +108,17 @@ class BattleBatch:
     def _look(self) -> None:
         self.snapshot = self.engine.snapshot()
         self._available: NDArray[np.bool_] | None = None
+
+    def _look_again(self, rows: NDArray[np.int64]) -> None:
+        """Bring what was seen of some battles up to date, and leave that of the others."""
+        seen, floats = taken(self.snapshot, rows), self.engine.floats[rows]
+        look_batch(floats, seen.position, seen.health, seen.shield, seen.energy, seen.cooldown_loops)
+        for name in _SEEN:
+            getattr(self.snapshot, name)[rows] = getattr(seen, name)
+        if self.generated:
+            self.snapshot.unit_type[rows] = seen.unit_type[:] = self.engine.kinds[rows]
+        if self._available is not None:
+            self._available[rows] = self.features.available(seen)
 
     def step(self, actions: NDArray[np.int64]) -> None:
         """One step of every battle; actions (n, N) are not checked against the masks."""
@@ -193,13 +205,12 @@ class BattleBatch:
 
 def taken(snapshot: Snapshot, rows: NDArray[np.int64] | slice) -> Snapshot:
     """A snapshot of some of its battles."""
-    names = ["position", "health", "shield", "energy", "cooldown_loops"]
-    if snapshot.unit_type.ndim == 2:
-        names.append("unit_type")
-    return dataclasses.replace(snapshot, **{name: getattr(snapshot, name)[rows] for name in names})
+    unit_type = snapshot.unit_type[rows] if snapshot.unit_type.ndim == 2 else snapshot.unit_type
+    parts = {name: getattr(snapshot, name)[rows] for name in _SEEN}
+    return Snapshot(agents=snapshot.agents, unit_type=unit_type, **parts)
 
 
-@compiled()
+@compiled
 def _first_illegal(actions, available):  # type: ignore[no-untyped-def]
     """battle * N + agent of the first action that a mask does not allow, -1 if all are allowed."""
     for b in range(actions.shape[0]):
@@ -210,7 +221,7 @@ def _first_illegal(actions, available):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled()
+@inner
 def _points(before_health, before_shield, health, shield, first, stop, death_value):  # type: ignore[no-untyped-def]
     """Health and shields that units lost, and the value of the deaths."""
     lost, deaths = 0.0, 0.0
@@ -225,7 +236,7 @@ def _points(before_health, before_shield, health, shield, first, stop, death_val
     return lost, deaths
 
 
-@compiled()
+@inner
 def _end(alive, fighters, has_healers):  # type: ignore[no-untyped-def]
     """How SMAC says a battle stands, from how many of (agents, enemies) live; where there are healers, a side of
     healers alone has lost, the agents' side first.
@@ -237,7 +248,7 @@ def _end(alive, fighters, has_healers):  # type: ignore[no-untyped-def]
     return Outcome.DRAW if alive[0] == 0 and alive[1] == 0 else Outcome.RUNNING
 
 
-@compiled()
+@compiled
 def _settle(  # type: ignore[no-untyped-def]
     before_health, before_shield, health, shield, agents, ints, fights, has_healers, rules, divisors, clipped, sparse,
     only_positive, steps, limit, reward, outcome, dead,

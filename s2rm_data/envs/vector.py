@@ -22,7 +22,8 @@ from s2rm_data.envs.options import env_options
 from s2rm_data.envs.polar import PolarView
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Outcome
-from s2rm_data.seeding import MAX_SEED, sequence_seeds
+from s2rm_data.philox import write_seeds
+from s2rm_data.seeding import MAX_SEED, stream_key
 
 MOST_BATTLES = 65_536
 _MOST_AHEAD = 16  # battles of one environment that are set up together: one by one costs ten times as much
@@ -86,6 +87,8 @@ class VectorEnv:
 
     def _seed(self, seed: int) -> None:
         self.seed: int = checked("seed", seed, Annotated[int, between(0, MAX_SEED)])
+        streams = (f"sc2/{self.battles.scenario.name}/env/{row}" for row in range(self.count))
+        self._keys = np.array([stream_key(self.seed, stream) for stream in streams])  # (n, 2)
         self.episode = np.full(self.count, -1, dtype=np.int64)  # (n,) number of each environment's battle
         self._fresh = self.battles.fresh(np.zeros(self.count * self._ahead, dtype=np.uint64), head_start=False)
 
@@ -102,15 +105,11 @@ class VectorEnv:
         self.episode[rows] += 1
         empty = rows[self.episode[rows] % self._ahead == 0]
         if len(empty):
-            seeds = np.concatenate([self._seeds(int(row)) for row in empty])
+            seeds = np.empty(len(empty) * self._ahead, dtype=np.uint64)
+            write_seeds(self._keys[empty], self.episode[empty], self._ahead, seeds)
             slots = (empty[:, None] * self._ahead + np.arange(self._ahead)).ravel()
             self._fresh.adopt(slots, self.battles.fresh(seeds), np.arange(len(seeds)))
         self.battles.begin(rows, self._fresh, rows * self._ahead + self.episode[rows] % self._ahead)
-
-    def _seeds(self, row: int) -> NDArray[np.uint64]:
-        first = int(self.episode[row])
-        stream = f"sc2/{self.battles.scenario.name}/env/{row}"
-        return sequence_seeds(self.seed, stream, first, first + self._ahead)
 
     def step(self, actions: Any) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Play one step of every battle with actions (n, N).

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from s2rm_data.compiled import compiled
 from s2rm_data.generators.sc2.codes import Action
+from s2rm_data.generators.sc2.engine.compiled import compiled, inner
 from s2rm_data.generators.sc2.maps import SIZE
 
 # columns of the table of unit types
@@ -16,33 +16,42 @@ HEALTH_MAX, SHIELD_MAX, COOLDOWN_MAX, IS_HEALER, SIGHT_RANGE, SHOOT_RANGE, COLUM
 PATHING_POINTS, HEIGHT_POINTS = 8, 9
 
 
-@compiled()
-def _see(position, agent, unit, sight, out):  # type: ignore[no-untyped-def]
-    """Distance, relative x and y as shares of the sight range; False, and nothing written, if it is out of sight."""
-    dx = np.float64(position[unit, 0]) - np.float64(position[agent, 0])
-    dy = np.float64(position[unit, 1]) - np.float64(position[agent, 1])
-    distance = np.sqrt(dx * dx + dy * dy)
+# rows of the scratch space, one column per unit: position, health and shield as shares of their maximum
+X, Y, HEALTH, SHIELD, SCRATCH_ROWS = range(5)
+_BEYOND = 1.0 + 1e-9  # a squared distance of more than this times the squared range is out of range, however rounded
+
+
+@inner
+def _see(body, agent, unit, sight, start, out):  # type: ignore[no-untyped-def]
+    """Distance, relative x and y as shares of the sight range, from out[start + 1] on; False, and nothing written, if
+    it is out of sight.
+    """
+    dx, dy = body[X, unit] - body[X, agent], body[Y, unit] - body[Y, agent]
+    distance_sq = dx * dx + dy * dy
+    if distance_sq > sight * sight * _BEYOND:
+        return False
+    distance = np.sqrt(distance_sq)
     if distance >= sight:
         return False
-    out[1], out[2], out[3] = distance / sight, dx / sight, dy / sight
+    out[start + 1], out[start + 2], out[start + 3] = distance / sight, dx / sight, dy / sight
     return True
 
 
-@compiled()
+@inner
 def _describe(body, unit, start, has_health, has_shield, bits, kind, out):  # type: ignore[no-untyped-def]
     """Health, shield and type from `start` on; returns where they end."""
     if has_health:
-        out[start] = body[0, unit]
+        out[start] = body[HEALTH, unit]
         start += 1
         if has_shield:
-            out[start] = body[1, unit]
+            out[start] = body[SHIELD, unit]
             start += 1
     if bits > 0:
         out[start + kind] = 1.0
     return start + bits
 
 
-@compiled()
+@inner
 def _see_ground(x, y, ground, around, pathing, height, out):  # type: ignore[no-untyped-def]
     """What surrounds an agent; beyond the map's edge all is 1."""
     start = 4
@@ -58,12 +67,12 @@ def _see_ground(x, y, ground, around, pathing, height, out):  # type: ignore[no-
         start += points
 
 
-@compiled()
+@compiled
 def write_observations(  # type: ignore[no-untyped-def]
     position, health, shield, kinds, available, last, time, stats, type_index, ground, around, widths, shields,
     flags, body, out,
 ):  # fmt: skip
-    """Into zeroed (B, N, O); `body` (2, U) is scratch: health and shield as shares of their maximum."""
+    """Into zeroed (B, N, O); `body` (SCRATCH_ROWS, U) is scratch space."""
     move_width, enemy_width, ally_width = widths
     all_health, own_health, last_action, pathing, height, timed = flags
     battles, agents, units = available.shape[0], available.shape[1], kinds.shape[1]
@@ -72,8 +81,9 @@ def write_observations(  # type: ignore[no-untyped-def]
     own_at = allies_at + (agents - 1) * ally_width
     for b in range(battles):
         for u in range(units):
-            body[0, u] = np.float64(health[b, u]) / stats[kinds[b, u], HEALTH_MAX]
-            body[1, u] = np.float64(shield[b, u]) / stats[kinds[b, u], SHIELD_MAX]
+            body[X, u], body[Y, u] = position[b, u, 0], position[b, u, 1]
+            body[HEALTH, u] = health[b, u] / stats[kinds[b, u], HEALTH_MAX]
+            body[SHIELD, u] = shield[b, u] / stats[kinds[b, u], SHIELD_MAX]
         for i in range(agents):
             row = out[b, i]
             if timed:
@@ -87,14 +97,14 @@ def write_observations(  # type: ignore[no-untyped-def]
                 _see_ground(position[b, i, 0], position[b, i, 1], ground, around, pathing, height, row)
             for e in range(agents, units):
                 start = enemies_at + (e - agents) * enemy_width
-                if health[b, e] > 0.0 and _see(position[b], i, e, sight, row[start:]):
+                if health[b, e] > 0.0 and _see(body, i, e, sight, start, row):
                     row[start] = available[b, i, Action.ATTACK + e - agents]
                     _describe(body, e, start + 4, all_health, shields[1] > 0, bits, type_index[1, kinds[b, e]], row)
             start = allies_at
             for v in range(agents):
                 if v == i:
                     continue
-                if health[b, v] > 0.0 and _see(position[b], i, v, sight, row[start:]):
+                if health[b, v] > 0.0 and _see(body, i, v, sight, start, row):
                     row[start] = 1.0
                     end = _describe(
                         body, v, start + 4, all_health, shields[0] > 0, bits, type_index[0, kinds[b, v]], row
@@ -105,7 +115,7 @@ def write_observations(  # type: ignore[no-untyped-def]
             _describe(body, i, own_at, own_health, shields[0] > 0, bits, type_index[0, kinds[b, i]], row)
 
 
-@compiled()
+@compiled
 def write_states(  # type: ignore[no-untyped-def]
     position, health, shield, energy, cooldown, kinds, last, time, stats, type_index, shields, bits, actions,
     last_action, timed, out,
@@ -144,14 +154,14 @@ def write_states(  # type: ignore[no-untyped-def]
             out[b, start] = time[b]
 
 
-@compiled()
+@inner
 def _is_walkable(pathing, x, y):  # type: ignore[no-untyped-def]
     """SMAC's can_move: it rounds toward zero, so up to 1 beyond the west and south edges is the edge's cell."""
     u, v = int(x), int(y)
     return 0 <= u < SIZE and 0 <= v < SIZE and pathing[u, v]
 
 
-@compiled()
+@compiled
 def write_masks(position, health, kinds, stats, pathing, amount, masks):  # type: ignore[no-untyped-def]
     """Into masks (B, N, A), all False."""
     battles, agents = masks.shape[:2]

@@ -167,7 +167,7 @@ class Features:
         """(B, N, O) for available (B, N, A), last_actions (B, N) or none yet, time (B,) as a share of the limit."""
         B = len(snapshot.health)
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
-        body = np.empty((2, self.agents + self.enemies), dtype=np.float32)
+        body = np.empty((vectors.SCRATCH_ROWS, self.agents + self.enemies))
         vectors.write_observations(
             snapshot.position, snapshot.health, snapshot.shield, self._kinds(snapshot), available,
             self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._ground, self._around,

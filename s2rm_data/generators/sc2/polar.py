@@ -73,7 +73,7 @@ class PolarGrid:
         return rings[:, None, None] * directions(self.angular)[None]
 
 
-@compiled("int64(float64, float64, float64[:, ::1])")
+@compiled("int64(float64, float64, float64[:, ::1])", forceinline=True)
 def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
     """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products."""
     half = edges.shape[0]
@@ -90,14 +90,14 @@ def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
     return (low + half) % (2 * half) if below else low
 
 
-@compiled("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])")
+@compiled("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])", forceinline=True)
 def _cell(dx, dy, rho, radial, edges):  # type: ignore[no-untyped-def]
     """(i, j) of a displacement within the field of view."""
     i = min(int(math.sqrt(dx * dx + dy * dy) / rho + 0.5), radial - 1)
     return (i, _sector(dx, dy, edges)) if i > 0 else (0, 0)
 
 
-@compiled()
+@compiled(forceinline=True)
 def action_category(action, unit_type):  # type: ignore[no-untyped-def]
     """Category of what a living agent does, from its SMAC action."""
     if action == Action.NO_OP:
@@ -107,7 +107,7 @@ def action_category(action, unit_type):  # type: ignore[no-untyped-def]
     return HEALS if unit_type == _MEDIVAC else ATTACKS
 
 
-@compiled()
+@compiled(forceinline=True)
 def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out, drawn):  # type: ignore[no-untyped-def]
     """Draws the living units around one agent; returns how many are in view and how many lost their cell to another.
 
@@ -143,7 +143,7 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
     return in_view, lost
 
 
-@compiled()
+@compiled(forceinline=True)
 def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untyped-def]
     """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`.
 
@@ -154,7 +154,7 @@ def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untype
         height[cell] = flat[np.uint32(np.int32(x + east[cell]) * columns + np.int32(y + north[cell]))]
 
 
-@compiled()
+@compiled(forceinline=True)
 def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
     """Whether a living agent sees the same terrain as in the frame before."""
     now, before = position[frame, agent], position[frame - 1, agent]

@@ -87,7 +87,7 @@ def draw_member(seed, count):  # type: ignore[no-untyped-def]
     return below(philox(seed, DOMAIN, np.uint64(0), _EPISODE)[0], count)
 
 
-@compiled()
+@compiled(forceinline=True)
 def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # type: ignore[no-untyped-def]
     health, shield, energy, cooldown = stats
     row[FRIEND] = 1.0 if unit < agents else 0.0
@@ -100,7 +100,7 @@ def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # 
     row[COOLDOWN] = cooldown[battle, unit]
 
 
-@compiled()
+@compiled(forceinline=True)
 def _look(rows, battle, agent, agents, sight, unit_type, position, stats):  # type: ignore[no-untyped-def]
     """Fills `rows` with what the agent sees and returns how many."""
     _fill_row(rows[0], battle, agent, agent, agents, unit_type, position, stats)
