@@ -126,15 +126,15 @@ class Session:
 
     def train(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         set_up(torch.device(config.device), config.threads)
-        self.processes.connect(torch.device(config.device))
         alone = self.processes.count == 1
-        try:
-            with contextlib.nullcontext() if alone else EndsWhenStuck():
+        with contextlib.nullcontext() if alone else EndsWhenStuck():
+            self.processes.connect(torch.device(config.device))
+            try:
                 if options.runs == 1:
                     return self._one(config, store, options, longer=True)
                 return self._several(config, store, options)
-        finally:
-            self.processes.disconnect()
+            finally:
+                self.processes.disconnect()
 
     def _one(
         self,
