@@ -64,8 +64,8 @@ class _PartRun:
         """Write down what all parts make together, or compare it with what an earlier part wrote."""
         if not has_parts(self.place):
             name = f"{PARTS}/{PLAN}"
-            with contextlib.suppress(ConflictError):  # another part was faster
-                write_objects(self.place, {name: [self.plan.to_bytes()]})
+            self.place.write_new(name, [self.plan.to_bytes()])  # unless another part was faster
+            self.place.sync([name])
         self.plan.check_same(PartPlan.read(self.place), self.place)
 
     def _resumed(self, part: Part) -> PartManifest:

@@ -15,6 +15,18 @@ from typing import Any
 from s2rm_data.addresses import Url
 from s2rm_data.errors import UsageError
 
+# What leads to another server than the cloud's own, such as an emulator; the first that is set counts.
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+# How each cloud is told who asks.
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
+}
 RETRIES: Any = {
     "max_retries": 5,
     "retry_timeout": timedelta(seconds=60),
@@ -32,15 +44,14 @@ def object_store(url: Url) -> Any:
     scheme, _, rest = url.text.partition("://")
     bucket, _, prefix = rest.partition("/")
     config: Any = _aws_config() if scheme == "s3" else {}
-    endpoint = next(
-        (os.environ[name] for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL") if os.environ.get(name)),
-        config.get("endpoint", ""),
-    )
+    given = (os.environ[name] for name in ENDPOINTS[scheme] if os.environ.get(name))
+    endpoint = next(given, config.get("endpoint", ""))
     options: Any = {**TIMEOUTS, **({"allow_http": True} if endpoint.startswith("http://") else {})}
     try:
         return kinds[scheme](bucket, prefix=prefix, config=config or None, client_options=options, retry_config=RETRIES)
     except Exception as error:  # noqa: BLE001 - obstore raises whatever its configuration parser does
-        raise UsageError(f"{url} cannot be used: {' '.join(str(error).split())[:300]}") from None
+        reason = " ".join(str(error).partition("Debug source")[0].split())[:300]
+        raise UsageError(f"{url} cannot be used: {reason}. Credentials are taken from {CREDENTIALS[scheme]}") from None
 
 
 def _aws_config() -> dict[str, str]:

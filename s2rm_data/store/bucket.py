@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from s2rm_data.addresses import Url
 from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, S2RMError, UsageError, missing_component
-from s2rm_data.store.accounts import object_store
+from s2rm_data.store.accounts import CREDENTIALS, object_store
 from s2rm_data.store.documents import MOST_ROOT_BYTES
-from s2rm_data.store.layout import META
+from s2rm_data.store.layout import META, PROBE
 from s2rm_data.store.place import OpenObject, Version
 
 PIECE_BYTES = 4 << 20  # of an object, asked for at once
@@ -44,9 +44,11 @@ class ObjectPlace:
     """A prefix of a bucket."""
 
     least_commit_seconds = 1.5  # Google Cloud Storage takes one write per second to an object
+    locks = False
 
     def __init__(self, url: Url, client: Any) -> None:
         self.path, self._client, self._obstore = url, client, _obstore()
+        self._known: Version = None  # the root that this writer found or wrote last
 
     @classmethod
     def at(cls, url: Url) -> ObjectPlace:
@@ -106,6 +108,7 @@ class ObjectPlace:
     @contextlib.contextmanager
     def writing(self, *, shared: bool = False) -> Iterator[None]:
         self._check_conditions()
+        self._known = self._root()[1]
         yield
 
     def tidy(self) -> None:
@@ -113,7 +116,7 @@ class ObjectPlace:
 
     def _check_conditions(self) -> None:
         """Refuse a bucket that takes conditional writes and ignores the conditions."""
-        name = f"_probe-{secrets.token_hex(8)}"
+        name = f"{PROBE}{secrets.token_hex(8)}"
         kept = False
         with self._errors(name):
             try:
@@ -157,20 +160,34 @@ class ObjectPlace:
                     _pause(attempt)  # it met another request, which S3 answers alike
             raise self._conflict()
 
+    def write_new(self, name: str, pieces: Sequence[bytes]) -> None:
+        with self._errors(name), contextlib.suppress(self._obstore.exceptions.AlreadyExistsError):
+            self._put(name, b"".join(pieces), "create")
+
     def _replace_uncommitted(self, name: str, data: bytes) -> None:
-        """Over what a killed writer left; the same bytes are left as they are, and so is what somebody committed."""
-        got = self._obstore.get(self._client, name)
-        if got.meta["size"] == len(data) and bytes(got.bytes()) == data:
+        """Over what a killed writer left; the same bytes are left as they are, and so is what somebody committed.
+
+        Once somebody else has committed anything, what is there may be theirs, and not committed yet.
+        """
+        there = self._obstore.head(self._client, name)
+        if there["size"] == len(data) and bytes(self._obstore.get(self._client, name).bytes()) == data:
             return
-        if self.has(META) and f'"{name}"'.encode() in self.read(META, MOST_ROOT_BYTES):
+        root, version = self._root()
+        if f'"{name}"'.encode() in root:
             raise ConflictError(
                 f"{self.path / name} has been committed by another process meanwhile; only one process may write to a "
                 "store at a time. Run the same command again to see what is there"
             )
+        if version != self._known:
+            raise self._conflict()
         try:
-            self._put(name, data, _version(got.meta))
+            self._put(name, data, _version(there))
         except self._obstore.exceptions.PreconditionError:
             raise self._conflict() from None
+
+    def _root(self) -> tuple[bytes, Version]:
+        """The root document as it is now; b"" and None if there is none."""
+        return self._read(META, MOST_ROOT_BYTES) if self.has(META) else (b"", None)
 
     def sync(self, names: Iterable[str]) -> None:
         """What a bucket has taken is durable."""
@@ -181,10 +198,12 @@ class ObjectPlace:
         with self._errors(META):
             for attempt in range(TRIES):
                 try:
-                    return self._put(META, data, "create" if previous is None else previous)
+                    self._known = self._put(META, data, "create" if previous is None else previous)
+                    return self._known
                 except (errors.AlreadyExistsError, errors.PreconditionError):
-                    there, version = self._read(META, MOST_ROOT_BYTES) if self.has(META) else (None, None)
+                    there, version = self._root()
                     if there == data:  # ours: the answer got lost on its way
+                        self._known = version
                         return version
                     if version != previous:
                         break
@@ -248,13 +267,10 @@ class ObjectPlace:
         text = str(error)
         if "NoSuchBucket" in text or "The specified bucket does not exist" in text:
             return self._no_bucket()
-        if any(
-            words in text
-            for words in ("169.254.169.254", "latest/api/token", "metadata.google", "credential", "Credential")
-        ):
+        if any(words in text for words in NO_CREDENTIALS):
             return DiskError(
                 f"{where}: there are no credentials; give them as that cloud's own tools take them "
-                "(S3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials; see docs/cloud.md)"
+                f"({CREDENTIALS[self.path.text.partition('://')[0]]}; see docs/cloud.md)"
             )
         kinds = self._obstore.exceptions
         if isinstance(error, kinds.PermissionDeniedError | kinds.UnauthenticatedError) or "403 Forbidden" in text:

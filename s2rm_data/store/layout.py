@@ -21,6 +21,7 @@ from s2rm_data.store.documents import json_bytes, require, shown, whole
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
 META = "zarr.json"
+PROBE = "_probe-"  # how the names begin of what a writer tries a bucket out with
 PARTS, PLAN = "_parts", "plan.json"  # folder of parts that wait to be merged, and what they are parts of
 PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
 DEFAULT_SHARD_SIZE = 500  # sequences

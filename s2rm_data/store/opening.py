@@ -10,7 +10,7 @@ import json
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.files import PARTIAL
 from s2rm_data.store.documents import MOST_DOCUMENT_BYTES, MOST_ROOT_BYTES, json_bytes
-from s2rm_data.store.layout import FORMAT, META, PARTS, PLAN, group_document
+from s2rm_data.store.layout import FORMAT, META, PARTS, PLAN, PROBE, group_document
 from s2rm_data.store.manifest import Manifest
 from s2rm_data.store.place import Place
 
@@ -45,9 +45,13 @@ def existing_manifest(place: Place) -> Manifest | None:
             raise
     if has_parts(place):
         return None
-    if _is_headless(place):
+    headless = _is_headless(place)
+    known = (META + PARTIAL, PARTS)
+    names = [name for name in place.children() if name not in known and not name.startswith(PROBE)]
+    if META in names:  # somebody has begun a store meanwhile
+        return existing_manifest(place)
+    if headless:
         raise DamagedStoreError(f"{place.path / META}: is missing, and the manifest with it")
-    names = [name for name in place.children() if name not in (META + PARTIAL, PARTS)]
     if names:
         raise ConflictError(
             f"{place.path} holds something else ({', '.join(names[:3])}) and is not an s2rm-data store"

@@ -62,6 +62,10 @@ class Place(Protocol):
     def least_commit_seconds(self) -> float:
         """Root documents are not to be replaced more often than this."""
 
+    @property
+    def locks(self) -> bool:
+        """Whether `writing` keeps others out."""
+
     def opened(self, name: str) -> AbstractContextManager[OpenObject]: ...
 
     def read(self, name: str, most_bytes: int) -> bytes:
@@ -92,6 +96,9 @@ class Place(Protocol):
 
     def write_whole(self, name: str, pieces: Sequence[bytes], *, replace: bool = False) -> None:
         """Write an object. `replace`: whatever is there under its name, even if somebody has committed it."""
+
+    def write_new(self, name: str, pieces: Sequence[bytes]) -> None:
+        """Write an object unless there is one."""
 
     def sync(self, names: Iterable[str]) -> None:
         """Make the names of objects that were written durable."""
@@ -144,6 +151,7 @@ class FolderPlace:
     """A folder. One writer at a time holds its lock; links inside are not followed."""
 
     least_commit_seconds = 0.0
+    locks = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -217,6 +225,10 @@ class FolderPlace:
                 path.rmdir()
         make_folder(path.parent)
         write_whole(path, pieces, self._tag)
+
+    def write_new(self, name: str, pieces: Sequence[bytes]) -> None:
+        if not self.has(name):  # of two at the same moment the last one wins; both compare what they find then
+            self.write_whole(name, pieces)
 
     def sync(self, names: Iterable[str]) -> None:
         for folder in dict.fromkeys((self.path / name).parent for name in names):

@@ -25,7 +25,7 @@ from s2rm_data.errors import ConflictError, DamagedStoreError
 from s2rm_data.store.conflicts import check_no_parts, check_split
 from s2rm_data.store.documents import json_bytes
 from s2rm_data.store.layout import META, group_document, parents
-from s2rm_data.store.manifest import Entry, Manifest, read_document
+from s2rm_data.store.manifest import Entry, Manifest, check_object, read_document
 from s2rm_data.store.opening import existing_manifest
 from s2rm_data.store.place import Place, place_of
 from s2rm_data.store.split import SplitSpec
@@ -82,6 +82,7 @@ class StoreWriter:
         self.place = place_of(path)
         self._mutex = threading.Lock()
         self._checked: list[SplitSpec] = []  # under the lock, what was found sound stays so
+        self._created: dict[str, bytes] = {}  # name -> metadata of the groups that this writer has begun
         self.place.check_free()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.place.writing())
@@ -100,6 +101,7 @@ class StoreWriter:
         with self._leave:
             if kind is None:
                 self.commit()
+                self._restore_documents()
             else:
                 with contextlib.suppress(Exception):  # the first error is the one to tell
                     self.commit()
@@ -144,8 +146,19 @@ class StoreWriter:
     def _create(self, spec: SplitSpec) -> None:
         self.check([spec])
         self.place.clear(spec.group, self.manifest.version)  # what a kill left before the manifest knew of it
-        add_group(self.place, self.manifest, spec)
+        self._created |= add_group(self.place, self.manifest, spec)
         self.manifest.save(self.place)
+        self._restore_documents()
+
+    def _restore_documents(self) -> None:
+        """Put the metadata of new groups right: where there is no lock, another writer may have removed or replaced
+        them in the moment before they were committed. It has lost, and learns that when it commits.
+        """
+        for name, data in ({} if self.place.locks else self._created).items():
+            try:
+                check_object(self.place, name, Entry.of([data]))
+            except DamagedStoreError:
+                self.place.write_whole(name, [data], replace=True)
 
     def add(self, objects: Mapping[str, Sequence[bytes]]) -> None:
         """Write objects, given in pieces, and record them, all or none; safe to call from several threads."""
@@ -170,13 +183,15 @@ def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[
     return {name: Entry.of(data) for name, data in objects.items()}
 
 
-def add_group(place: Place, manifest: Manifest, spec: SplitSpec) -> None:
-    """Write the metadata of a new group and of those above it, and enter them in the manifest."""
+def add_group(place: Place, manifest: Manifest, spec: SplitSpec) -> dict[str, bytes]:
+    """Write the metadata of a new group and of those above it, and enter them in the manifest; returns them by name."""
     documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
-    for path, document in documents.items():  # in order: a folder without its zarr.json is nobody's
-        manifest.objects |= write_objects(place, {f"{path}/{META}": [json_bytes(document)]})
+    written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
+    for name, data in written.items():  # in order: a folder without its zarr.json is nobody's
+        manifest.objects |= write_objects(place, {name: [data]})
     manifest.documents |= documents
     manifest.groups[spec.group] = spec.entry
+    return written
 
 
 class SplitWriter:
