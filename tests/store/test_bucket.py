@@ -60,11 +60,21 @@ def test_a_changed_or_missing_object_is_named(url: Url) -> None:
 
 def test_what_a_kill_left_is_replaced_and_what_is_committed_is_not(url: Url) -> None:
     place = Store(url).place
-    place.write_whole("toy/train/frames/c.9.0.0", [b"left behind"])
-    place.write_whole("toy/train/frames/c.9.0.0", [b"made again"])
-    assert place.read("toy/train/frames/c.9.0.0", 100) == b"made again"
-    with pytest.raises(ConflictError, match="has been committed by another process"):
-        place.write_whole("toy/train/frames/c.0.0.0", [b"other bytes"])
+    with place.writing():
+        place.write_whole("toy/train/frames/c.9.0.0", [b"left behind"])
+        place.write_whole("toy/train/frames/c.9.0.0", [b"made again"])
+        assert place.read("toy/train/frames/c.9.0.0", 100) == b"made again"
+        with pytest.raises(ConflictError, match="has been committed by another process"):
+            place.write_whole("toy/train/frames/c.0.0.0", [b"other bytes"])
+
+
+def test_what_may_be_anothers_is_not_replaced_once_another_has_committed(url: Url) -> None:
+    place = Store(url).place
+    with place.writing():
+        generate([ToySplit(group="toy/more", count=2)], url)
+        place.write_whole("toy/train/frames/c.9.0.0", [b"perhaps theirs"])
+        with pytest.raises(ConflictError, match="has committed since this one began"):
+            place.write_whole("toy/train/frames/c.9.0.0", [b"ours"])
 
 
 def test_of_two_writers_the_second_to_commit_is_told(url: Url) -> None:

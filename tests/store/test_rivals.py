@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from s2rm_data.store.bucket import ObjectPlace
 from s2rm_data.store.parts import Part
 
 memory = pytest.importorskip("obstore.store").MemoryStore
-SCHEDULES = int(os.environ.get("S", "15"))
+SCHEDULES = 15
 
 
 class Turns:
