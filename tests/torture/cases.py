@@ -25,7 +25,7 @@ from s2rm_data.making import generate
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 130}  # exit statuses
 COMMAND_SECONDS = 300  # of the processor
 IDLE_SECONDS = 300  # without using it
-CASE_SECONDS = 60
+CASE_SECONDS = 60  # of the processor, for a case in this process
 MEMORY_BYTES = 1 << 30  # by which a case in this process may grow
 
 PROGRAMS = {"data": "s2rm_data", "train": "s2rm_data.cli.train", "eval": "s2rm_data.cli.eval"}
@@ -149,17 +149,20 @@ def bounded() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + MEMORY_BYTES, before[1]))
 
     def too_long(number: int, frame: object) -> None:
-        raise Finding(f"hangs: more than {CASE_SECONDS} s")
+        raise Finding(f"hangs: more than {CASE_SECONDS} s of the processor, or {IDLE_SECONDS} s in all")
 
-    handler = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(CASE_SECONDS)
+    handlers = {number: signal.signal(number, too_long) for number in (signal.SIGALRM, signal.SIGPROF)}
+    signal.alarm(IDLE_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     try:
         yield
     except MemoryError:
         raise Finding(f"takes more than {MEMORY_BYTES:,} bytes") from None
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
