@@ -1,0 +1,33 @@
+"""The weights in pretrained/: small, complete, and better on new data than a copy of what was seen last."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import s2rm_data as s2
+
+FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "pretrained").iterdir() if path.is_dir())
+MOST_BYTES = 3 * 10**6
+
+
+def test_there_are_weights_for_balls() -> None:
+    assert "bballs-s2gru" in {folder.name for folder in FOLDERS}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_weights_are_small_and_tell_no_paths(folder: Path) -> None:
+    assert sum(path.stat().st_size for path in folder.iterdir()) < MOST_BYTES
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert folder.name == f"{config['config']['task']}-{config['config']['model']}"
+    assert all(b"/tmp" not in path.read_bytes() for path in folder.glob("*.json*"))
+
+
+def test_the_weights_for_balls_beat_the_copy_on_new_balls(tmp_path: Path) -> None:
+    store = tmp_path / "new.zarr"
+    s2.generate("bballs", store, balls=3, train=0, val=0, test=6, seed=11, quiet=True)
+    found = s2.evaluate([FOLDERS[0].parent / "bballs-s2gru"], store, sequences=6, quick=True, quiet=True)
+    scores = found.results["bballs"]["one_step"]["test_3"]
+    assert scores["runs"]["bballs-s2gru"]["f1"] > 0.8 > scores["references"]["copy_previous"]["f1"]
