@@ -12,6 +12,7 @@ from program import output_of
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import UsageError
+from s2rm_data.generators.bballs import source
 from s2rm_data.generators.bballs.config import BallsConfig
 from s2rm_data.generators.bballs.draw import levels
 from s2rm_data.generators.bballs.general.config import GeneralConfig
@@ -203,7 +204,7 @@ def test_what_cannot_be_is_refused_with_what_can(given, message):
 
 
 def test_a_number_of_fixed_balls_stands_at_places_that_the_seed_decides():
-    places = [plan(fixed="3", seed=seed)[0].config.fixed for seed in (0, 0, 1)]
+    places = [source.plan(balls=(3,), fixed=3, seed=seed)[0].config.fixed for seed in (0, 0, 1)]
     assert places[0] == places[1] != places[2] and all(len(place) == 3 for place in places)
     assert len({split.config.fixed for split in plan(fixed="3", balls="2-4")}) == 1
     assert plan(fixed="0")[0].config == plan(fixed="none")[0].config
