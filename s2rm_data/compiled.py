@@ -75,7 +75,8 @@ def plugin_sources(file: Path) -> list[Path]:
             folder = folder.parent
         return sorted(folder.rglob("*.py"))
     loaded = {Path(str(name)).resolve() for m in list(sys.modules.values()) if (name := getattr(m, "__file__", None))}
-    return sorted({file} | {other for other in loaded if other.parent == folder and other.suffix == ".py"})
+    beside = {other for other in loaded if other.parent == folder and other.suffix == ".py" and other.is_file()}
+    return sorted({file} | beside)  # some modules, such as torch._classes, name files that do not exist
 
 
 def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:

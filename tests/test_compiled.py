@@ -8,11 +8,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import s2rm_data
-from s2rm_data.compiled import SOURCES, sources_digest
+from s2rm_data.compiled import SOURCES, plugin_sources, sources_digest
 from s2rm_data.generators.bballs.simulate import _simulate
 from s2rm_data.generators.sc2.engine.step import step_batch
 from s2rm_data.philox import philox
@@ -145,3 +146,15 @@ def test_a_changed_plugin_is_compiled_anew(kind: str, changed: str, tmp_path: Pa
         said.append(subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True))
     assert [done.stdout.strip() for done in said] == ["1", "2"]
     assert list(folder.glob("__pycache__/*.nbi"))  # it was cached
+
+
+def test_loaded_modules_without_a_file_are_no_sources_of_a_plug_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch._classes says it was loaded from `_classes.py`, wherever the program runs."""
+    ghost = ModuleType("ghost")
+    ghost.__file__ = "ghost.py"
+    monkeypatch.setitem(sys.modules, "ghost", ghost)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("")
+    assert plugin_sources(tmp_path / "mine.py") == [tmp_path / "mine.py"]

@@ -119,6 +119,11 @@ def _meant(game: Game, slot: int, axis: int, asked: float) -> float:
     return min(max(asked, -float(SIZE)), 2.0 * SIZE) - CENTRE
 
 
+def _is_hurt(game: Game, slot: int) -> bool:
+    kind = UNIT_TYPES[int(game.arena.unit_type[slot])]
+    return bool(game.arena.snapshot().health[0][slot] < kind.health)
+
+
 def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
     target = game.slot(tag)
     if target is None:
@@ -126,7 +131,8 @@ def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
     unit, other = (UNIT_TYPES[int(game.arena.unit_type[who])] for who in (slot, target))
     friendly = game.owner(slot) == game.owner(target)
     if ability == Ability.SMART:
-        ability = (Ability.HEAL if unit.is_healer else Ability.MOVE) if friendly else Ability.ATTACK
+        heals = unit.is_healer and _is_hurt(game, target)
+        ability = (Ability.HEAL if heals else Ability.MOVE) if friendly else Ability.ATTACK
     if ability == Ability.MOVE:
         x, y = game.arena.centred[target]
         return Command(kind=Order.MOVE, goal=(float(x), float(y)))  # to where it stands: the engine knows no following
@@ -135,7 +141,7 @@ def _aim(game: Game, slot: int, ability: int, tag: int) -> Command | int:
             return NOT_SUPPORTED
         if not friendly:
             return MUST_TARGET_FRIENDLY
-        # As in the embedded engine, one may aim at any friend; only the hurt and biological are healed.
+        # One may aim at any friend; the engine ignores an order to heal what is not hurt or not biological.
         return Command(kind=Order.HEAL, target=tag)
     if friendly:
         return CANT_TARGET_FRIENDLY
