@@ -13,8 +13,8 @@ FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "pretrained").ite
 MOST_BYTES = 3 * 10**6
 
 
-def test_there_are_weights_for_balls() -> None:
-    assert "bballs-s2gru" in {folder.name for folder in FOLDERS}
+def test_there_are_weights_for_both_worlds() -> None:
+    assert {"bballs-s2gru", "sc2-s2gru"} <= {folder.name for folder in FOLDERS}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
