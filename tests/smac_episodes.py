@@ -118,7 +118,7 @@ class Controller:
         return self.ask(step={"count": count})
 
     def debug(self, commands: Any) -> Any:
-        return self.ask(debug={"debug": commands})
+        return self.ask(debug={"debug": commands if isinstance(commands, list) else [commands]})
 
 
 class RunConfig:

@@ -197,10 +197,14 @@ def _rank(floats, ints, stats, u, v, distance_sq, focus):  # type: ignore[no-unt
     # Inferred (MMM2): enemies stop for a medivac in reach and shoot at it four times as often as at others.
     if reached and stats[b, at.HEAL_RATE] > 0.0:
         return ATTACKER_IN_REACH
-    if stats[b, at.IS_FIGHTER] > 0.0 and _victim(ints, v) == u and in_reach(floats, ints, stats, v, u):
+    if stats[b, at.IS_FIGHTER] > 0.0 and _victim(ints, v) == u:
         if reached:
             return ATTACKER_IN_REACH
-        if distance_sq <= _ANSWER_SQ:
+        # Measured (2s3z): zealots turn to an agent that is sent at them from 4.8 away, before it can hit. Inferred: who
+        # has its own target in reach does not leave it for one that cannot hit yet.
+        engaged = focus >= 0 and in_reach(floats, ints, stats, u, focus)
+        comes = seen and not engaged
+        if distance_sq <= _ANSWER_SQ and (comes or in_reach(floats, ints, stats, v, u)):
             return ATTACKER
     return IN_REACH if reached else SEEN if seen else NOT_SEEN
 

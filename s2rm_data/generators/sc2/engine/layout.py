@@ -86,21 +86,24 @@ from s2rm_data.generators.sc2.units import (
     COUNTERS,
 ) = range(5)
 
-# scratch space of one loop, in slots: SCRATCH_BLOCKS blocks of U, then two numbers
+# scratch space of one loop, in slots: SCRATCH_BLOCKS blocks of U, then a few numbers, then U rows of up to U slots:
+# those that each slot may touch while the loop lasts
 (
     NEAR,  # slots near the unit whose turn it is
     NEAR_TOO,  # slots near whom it shoves, or that stand ahead of it
     WAITING,  # slots that wait for somebody ahead
     AHEAD,  # whom each slot waits for
     SEEN,  # how many had walked when each slot last tried to
-    WALKED,  # slots that have walked in this loop, in this order
+    WALKED,  # of those that have walked in this loop: how many had before
+    AROUND,  # how many slots each may touch
     SCRATCH_BLOCKS,
-) = range(7)
-WALKED_COUNT, SHOVED, SCRATCH_NUMBERS = range(3)  # how many have walked; whether anybody was shoved aside
+) = range(8)
+# how many have walked; whether anybody was shoved aside; whether the rows of whom each may touch are written
+WALKED_COUNT, SHOVED, LOOKED_AROUND, SCRATCH_NUMBERS = range(4)
 
 
 def scratch(units: int) -> NDArray[np.int64]:
-    return np.zeros(SCRATCH_BLOCKS * units + SCRATCH_NUMBERS, dtype=np.int64)
+    return np.zeros((SCRATCH_BLOCKS + units) * units + SCRATCH_NUMBERS, dtype=np.int64)
 
 
 # float columns of a unit type
@@ -149,6 +152,10 @@ _K = len(UNIT_TYPES) + 1
 ) = (TYPE_COLUMNS + _K * plane for plane in range(7))
 
 
+def _is_melee(unit: UnitType) -> bool:
+    return unit.damage > 0 and unit.range < 1.0
+
+
 def _type_row(unit: UnitType) -> dict[int, float]:
     loops = float(LOOPS_PER_SECOND)
     return {
@@ -159,7 +166,8 @@ def _type_row(unit: UnitType) -> dict[int, float]:
         ACCELERATION: unit.acceleration / (loops * loops),
         RADIUS: unit.radius,
         DAMAGE_POINT: unit.damage_point_s * loops,
-        BACKSWING_LOOPS: unit.backswing_s * loops,
+        # Inferred (lengths of corridor and bane_vs_bane): hand weapons do not root a unit after its hit.
+        BACKSWING_LOOPS: 0.0 if _is_melee(unit) else unit.backswing_s * loops,
         PERIOD: unit.period_s * loops,
         HITS: unit.hits,
         HIT_GAP: unit.hit_gap_s * loops,
@@ -178,7 +186,7 @@ def _type_row(unit: UnitType) -> dict[int, float]:
         HEAL_SCAN: unit.heal_scan_range,
         IS_BIOLOGICAL: float(BIOLOGICAL in unit.attributes),
         IS_FIGHTER: float(unit.damage > 0),
-        IS_MELEE: float(unit.damage > 0 and unit.range < 1.0),
+        IS_MELEE: float(_is_melee(unit)),
         PLANE: unit.plane,
     }
 

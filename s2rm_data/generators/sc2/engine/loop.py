@@ -188,7 +188,7 @@ def _finish(ints, u, loop, near):  # type: ignore[no-untyped-def]
     if ints[at.MOVED_LOOP, u] == loop:
         units = ints.shape[1]
         count = at.SCRATCH_BLOCKS * units + at.WALKED_COUNT
-        near[at.WALKED * units + near[count]] = u
+        near[at.WALKED * units + u] = near[count]
         near[count] += 1
 
 
@@ -217,7 +217,8 @@ def _walk_waiting(floats, ints, stats, agents, land, ways, waiting, loop, words,
 def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  # type: ignore[no-untyped-def]
     """One game loop. The queue keeps the living and those with a missile in the air; `near` is scratch (layout.py)."""
     loop, units = counters[at.LOOPS], ints.shape[1]
-    near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT] = near[at.SCRATCH_BLOCKS * units + at.SHOVED] = 0
+    for number in range(at.SCRATCH_NUMBERS):
+        near[at.SCRATCH_BLOCKS * units + number] = 0
     _tick_clocks(floats, ints, stats)
     kept = 0
     for k in range(counters[at.QUEUED]):

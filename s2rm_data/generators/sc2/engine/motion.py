@@ -20,7 +20,7 @@ from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import two_bits
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.maps import SIZE
-from s2rm_data.generators.sc2.units import AIR
+from s2rm_data.generators.sc2.units import AIR, LOOPS_PER_SECOND, UNIT_TYPES
 
 _HALF = SIZE / 2
 # cosine and sine of 30, 60, 90, 120, 150 degrees
@@ -39,6 +39,9 @@ _LEAST_PROGRESS = 0.3  # Assumption: who slides on by less of its step rather go
 _SLIDES = 3  # so many units can a step be pushed out of, one after the other
 # No contact distance and step add up to more: two colossi 1.9375, zergling 0.185 per loop.
 _FARTHEST_SQ = 2.125 * 2.125
+_LONGEST_STEP = max(unit.speed_per_second for unit in UNIT_TYPES.values()) / LOOPS_PER_SECOND
+# Who is farther apart than contact by this much is not in the way of a step before the loop ends: both walk once.
+_ROOM = 3.0 * _LONGEST_STEP + 1e-6
 
 
 @inner
@@ -64,15 +67,40 @@ def _heading(ways, plane, x, y, goal_x, goal_y):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _look_around(floats, ints, stats, near):  # type: ignore[no-untyped-def]
+    """Write to the rows of scratch space whom each living unit may touch while this loop lasts, slots ascending."""
+    units = ints.shape[1]
+    counts, rows = at.AROUND * units, at.SCRATCH_BLOCKS * units + at.SCRATCH_NUMBERS
+    for u in range(units):
+        near[counts + u] = 0
+    for u in range(units):
+        if floats[at.HEALTH, u] <= 0.0:
+            continue
+        x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
+        for v in range(u + 1, units):
+            dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
+            apart = stats[k, at.APART + ints[at.KIND, v]]
+            reach = apart + _ROOM
+            if dx * dx + dy * dy < reach * reach and apart > 0.0 and floats[at.HEALTH, v] > 0.0:
+                near[rows + u * units + near[counts + u]] = v
+                near[rows + v * units + near[counts + v]] = u
+                near[counts + u] += 1
+                near[counts + v] += 1
+
+
+@inner
 def _neighbours(floats, ints, stats, u, step, near, start):  # type: ignore[no-untyped-def]
     """Write living units of u's plane that its next step could touch to near[start:]; returns where they stop."""
-    stop = start
-    x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
-    for v in range(ints.shape[1]):
+    units = ints.shape[1]
+    stop, row = start, at.SCRATCH_BLOCKS * units + at.SCRATCH_NUMBERS + u * units
+    x, y, kind = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
+    listed = step <= _LONGEST_STEP  # a shove out of a deep overlap may be longer
+    for k in range(near[at.AROUND * units + u] if listed else units):
+        v = near[row + k] if listed else k
         dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
         distance_sq = dx * dx + dy * dy
         if distance_sq < _FARTHEST_SQ:
-            apart = stats[k, at.APART + ints[at.KIND, v]]
+            apart = stats[kind, at.APART + ints[at.KIND, v]]
             reach = apart + step
             if distance_sq < reach * reach and apart > 0.0 and floats[at.HEALTH, v] > 0.0 and v != u:
                 near[stop] = v
@@ -122,6 +150,7 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
         return False
     floats[at.X, v], floats[at.Y, v] = new_x, new_y
     near[at.SCRATCH_BLOCKS * ints.shape[1] + at.SHOVED] = 1
+    _look_around(floats, ints, stats, near)  # who is shoved may be so again
     return True
 
 
@@ -266,16 +295,20 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
     step = min(_pace(floats, ints, stats, u, loop), distance)
     ahead_x, ahead_y = dx / distance, dy / distance
     new_x, new_y = x + step * ahead_x, y + step * ahead_y
+    units = ints.shape[1]
+    looked = at.SCRATCH_BLOCKS * units + at.LOOKED_AROUND
+    if near[looked] == 0:
+        _look_around(floats, ints, stats, near)
+        near[looked] = 1
     stop = _neighbours(floats, ints, stats, u, step, near, 0)
     v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
-        units = ints.shape[1]
         ints[at.WAIT_LOOP, u] = loop
         near[at.AHEAD * units + u] = v
         near[at.SEEN * units + u] = near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT]
         return False
     idle_friend = v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0
-    if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, ints.shape[1]):
+    if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, units):
         v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
     if v < 0 and can_stand(land, plane, new_x, new_y):
         ints[at.STRAIGHT, u] += 1
@@ -301,8 +334,11 @@ def waits_on(floats, ints, stats, u, loop, near):  # type: ignore[no-untyped-def
     if ints[at.DONE_LOOP, v] == loop or floats[at.HEALTH, v] <= 0.0 or near[last + at.SHOVED] != 0:
         return False
     x, y, kind, step = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u], floats[at.PACE, u] + _SLACK
-    for k in range(near[at.SEEN * units + u], near[last + at.WALKED_COUNT]):
-        w = near[at.WALKED * units + k]
+    row = last + at.SCRATCH_NUMBERS + u * units
+    for k in range(near[at.AROUND * units + u]):
+        w = near[row + k]
+        if ints[at.MOVED_LOOP, w] != loop or near[at.WALKED * units + w] < near[at.SEEN * units + u]:
+            continue
         dx, dy = floats[at.X, w] - x, floats[at.Y, w] - y
         reach = stats[kind, at.APART + ints[at.KIND, w]] + step
         if dx * dx + dy * dy < reach * reach:

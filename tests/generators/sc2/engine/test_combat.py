@@ -220,6 +220,26 @@ def test_enemies_attack_a_medivac_in_reach_before_fighters() -> None:
     assert engine.snapshot().health[0, medivac] < 150
 
 
+def test_who_is_sent_at_a_unit_draws_it_away_from_the_nearest_but_not_from_a_target_in_reach() -> None:
+    for nearest, draws in ((14.5, True), (17.1, False)):
+        engine = duel("2z_vs_1z", (nearest, 16.0), (13.5, 18.0), (18.0, 16.0))
+        engine.run_loops(1)
+        assert engine.ints[0, at.FOCUS, 2] == 0
+        engine.order(0, 1, Order.ATTACK, target=2)
+        engine.run_loops(6)
+        assert engine.ints[0, at.FOCUS, 2] == draws
+
+
+def test_a_zealot_follows_at_once_whom_it_has_hit_and_a_marine_waits_for_its_backswing() -> None:
+    for army, reach, follows in (("1z", 0.95, True), ("1m", 5.0, False)):
+        engine = duel(f"1z_vs_{army}", (10.0, 16.0), (10.0 + reach, 16.0))
+        engine.run_loops(2)
+        assert engine.damage_taken[0, 0] > 0
+        engine.place(0, 0, (4.0, 16.0))
+        engine.run_loops(2)
+        assert (engine.position[0, 1, 0] < 10.0 + reach) == follows
+
+
 def test_agents_never_attack_unordered() -> None:
     engine = duel("1s_vs_1m", (13.0, 16.0), (16.0, 16.0))
     engine.run_loops(80)

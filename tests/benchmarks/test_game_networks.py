@@ -1,6 +1,7 @@
-"""The bench's networks: files of pymarl's kind are read and play greedily; what does not fit is refused."""
+"""The bench's networks: files of pymarl's kind are read, play greedily, are recorded; what does not fit is refused."""
 
-import importlib.util
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,18 +14,17 @@ from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.engine import Engine
 from s2rm_data.generators.sc2.features import Features
 from s2rm_data.generators.sc2.formation import formation
+from s2rm_data.generators.sc2.replay import play_recorded, sightings
 from s2rm_data.generators.sc2.scenarios import parse
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_battles.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("real_battles", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def bench() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield importlib.import_module("game_networks")
 
 
 def saved(folder: Path, inputs: int, actions: int, prefix: str = "", **more: Any) -> Path:
@@ -95,6 +95,19 @@ def test_the_best_available_action_is_chosen_on_observation_last_action_and_numb
                 assert chosen[b, n] == max(np.flatnonzero(available[b, n]), key=values.__getitem__)
                 last[b, n] = np.eye(9)[chosen[b, n]]
     assert len(np.unique(chosen)) > 3
+
+
+def test_a_recorded_network_can_be_given_its_orders_again(tmp_path: Path, bench: ModuleType) -> None:
+    """Agents who are told the same start the same way, whatever is drawn for the enemies."""
+    agent = bench.RecurrentAgent(saved(tmp_path, 42, 9))
+    played, played_again = bench.record(agent, "3m", 3), bench.record(agent, "3m", 3)
+    assert played == played_again
+    for battle in played:
+        dead = {unit for _, unit, _ in battle.deaths}
+        assert {0, 1, 2} <= dead or {3, 4, 5} <= dead or battle.steps == 60
+        assert all(loop <= 8 * battle.steps for loop, _, _ in battle.deaths)
+    seen = sightings(played, play_recorded(played, copies=2), enemies=False)
+    assert seen.median_error(seen.loop <= 24) == pytest.approx(0.0, abs=1e-5)
 
 
 def test_a_network_of_another_map_is_refused(tmp_path: Path, bench: ModuleType) -> None:
