@@ -190,6 +190,8 @@ def smax(name: str, count: int) -> Iterator[Step]:
         return jax.vmap(one)(keys, state)
 
     _, state = jax.jit(jax.vmap(env.reset))(keys)
+    for _ in range(3):  # the types of the state change after the first steps, and JAX compiles again
+        keys, state, _, _ = play(keys, state)
 
     def step(clock: Clock) -> None:
         nonlocal keys, state
@@ -216,7 +218,7 @@ def rows() -> dict[str, Callable[[str], contextlib.AbstractContextManager[Step]]
         "vector, 1,024, with the state": lambda name: vector(name, 1024),
     }
     if installed("smac.env"):
-        found["SMAC over the server (its own process not counted)"] = lambda name: drop_in(name, smac)
+        found["SMAC over the server (the server's process not counted)"] = lambda name: drop_in(name, smac)
     if installed("smaclite"):
         found["SMAClite (its own rules)"] = smaclite
     if installed("jaxmarl"):
@@ -246,14 +248,15 @@ def main() -> None:
     for label, make in rows().items():
         if options.rows not in label:
             continue
-        cells = []
+        print(f"| {label} |", end="", flush=True)
         for name in maps:
             try:
                 with make(name) as step:
-                    cells.append(f"{measure(step, options.seconds):,.0f}")
+                    rate = f"{measure(step, options.seconds):,.0f}"
             except (KeyError, NotImplementedError):  # a map that the other package does not have
-                cells.append("–")
-        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+                rate = "–"
+            print(f" {rate} |", end="", flush=True)
+        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from s2rm_data.envs.parallel import SmacParallelEnv, aec_env, parallel_env
     from s2rm_data.envs.policy_files import load_policy, save_policy
     from s2rm_data.envs.smac import StarCraft2Env
+    from s2rm_data.envs.smacv2 import StarCraftCapabilityEnvWrapper
     from s2rm_data.envs.vector import VectorEnv, vector_env
 
 __all__ = [
     "SmacParallelEnv",
     "StarCraft2Env",
+    "StarCraftCapabilityEnvWrapper",
     "VectorEnv",
     "aec_env",
     "load_policy",
@@ -30,6 +32,7 @@ __all__ = [
 _MODULES = {
     "SmacParallelEnv": "parallel",
     "StarCraft2Env": "smac",
+    "StarCraftCapabilityEnvWrapper": "smacv2",
     "VectorEnv": "vector",
     "aec_env": "parallel",
     "load_policy": "policy_files",

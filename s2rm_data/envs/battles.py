@@ -28,9 +28,17 @@ from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 _MOVES = ("no-op", "stop", "move north", "move south", "move east", "move west")
 ALL = slice(None)
+_FORWARD = (1.0, 0.0)  # where agents look at the beginning: east
 _SEEN = ("position", "health", "shield", "energy", "cooldown_loops")  # what a snapshot tells of every unit
 # Health and shield of a whole unit, by unit type number; 0 is nothing.
 _POINTS = np.array([0.0, *(float(kind.health + kind.shield) for kind in UNIT_TYPES.values())])
+
+
+def _as_array(actions: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(actions)
+    except ValueError:
+        raise UsageError("the rows of actions have different lengths; each battle has one action per agent") from None
 
 
 class BattleBatch:
@@ -56,6 +64,10 @@ class BattleBatch:
             generated=self.scenario.generated,
         )
         self.actions: int = self.features.actions
+        self.looking: NDArray[np.float64] | None = None  # (n, N, 2) where agents with a conic field of view look
+        if options.conic_fov:
+            self.looking = np.empty((count, self.agents, 2))
+            self.looking[:] = _FORWARD
         self.limit = self.scenario.limit_steps
         everybody = (*self.scenario.agent_types, *self.scenario.enemy_types)
         self._fights = np.array([False, *(kind.damage > 0 for kind in UNIT_TYPES.values())])
@@ -68,6 +80,7 @@ class BattleBatch:
                 options.reward_negative_scale,
             ]
         )
+        self._timed = options.obs_timestep_number or options.state_timestep_number
         self.steps = np.zeros(count, dtype=np.int64)
         self.last_actions = np.full((count, self.agents), NO_ACTION, dtype=np.int64)
         self.reward = np.zeros(count)
@@ -98,6 +111,8 @@ class BattleBatch:
         self.outcome[rows], self.dead[rows], self.reward[rows] = Outcome.RUNNING, 0, 0.0
         if self.generated:
             self._measure()
+        if self.looking is not None:
+            self.looking[rows] = _FORWARD
         self._look_again(rows)
 
     def _measure(self) -> None:
@@ -118,12 +133,13 @@ class BattleBatch:
         if self.generated:
             self.snapshot.unit_type[rows] = seen.unit_type[:] = self.engine.kinds[rows]
         if self._available is not None:
-            self._available[rows] = self.features.available(seen)
+            self._available[rows] = self.features.available(seen, None if self.looking is None else self.looking[rows])
 
     def step(self, actions: NDArray[np.int64]) -> None:
         """One step of every battle; actions (n, N) are not checked against the masks."""
         before = self.snapshot
-        self.engine.act(actions, self.options.move_amount)
+        orders = actions if self.looking is None else self.features.turn(actions, self.looking)
+        self.engine.act(orders, self.options.move_amount)
         self.engine.run_loops(self.options.step_mul or 0)
         self._look()
         self.steps += 1
@@ -139,30 +155,43 @@ class BattleBatch:
     def available(self) -> NDArray[np.bool_]:
         """(n, N, A) SMAC's masks; do not write to it."""
         if self._available is None:
-            self._available = self.features.available(self.snapshot)
+            self._available = self.features.available(self.snapshot, self.looking)
         return self._available
 
+    def orders(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Actions (n, N) in SMAC's numbers; who looks around is given no order."""
+        return actions if self.looking is None else self.features.turn(actions, self.looking.copy())
+
     @property
-    def time(self) -> NDArray[np.float64]:
-        """(n,) steps as a share of the limit."""
-        return self.steps / self.limit
+    def time(self) -> NDArray[np.float64] | None:
+        """(n,) steps as a share of the limit, if anybody wants to know."""
+        return self.steps / self.limit if self._timed else None
 
     def observe(self, rows: NDArray[np.int64] | slice = ALL) -> NDArray[np.float32]:
         """(n, N, O), or of some battles."""
-        seen = self.snapshot if rows is ALL else taken(self.snapshot, rows)
-        return self.features.observe(seen, self.available[rows], self.last_actions[rows], self.time[rows])
+        return self.features.observe(*self._seen(rows, self.available), *self._told(rows))
 
     def state(self, rows: NDArray[np.int64] | slice = ALL) -> NDArray[np.float32]:
         """(n, S), or of some battles."""
         if self.options.obs_instead_of_state:
             observation = self.observe(rows)
             return observation.reshape(len(observation), -1)
-        seen = self.snapshot if rows is ALL else taken(self.snapshot, rows)
-        return self.features.state(seen, self.last_actions[rows], self.time[rows])
+        return self.features.state(*self._seen(rows), *self._told(rows))
+
+    def _seen(self, rows: NDArray[np.int64] | slice, *more: NDArray[Any]) -> tuple[Any, ...]:
+        """The snapshot of all battles, or of some, and what else there is of them."""
+        if rows is ALL:
+            return self.snapshot, *more
+        return taken(self.snapshot, rows), *(values[rows] for values in more)
+
+    def _told(self, rows: NDArray[np.int64] | slice) -> tuple[NDArray[Any] | None, ...]:
+        """The last actions, the time and the directions of looking."""
+        told = self.last_actions, self.time, self.looking
+        return told if rows is ALL else tuple(None if values is None else values[rows] for values in told)
 
     def checked(self, actions: Any) -> NDArray[np.int64]:
         """Actions (n, N) as whole numbers that the masks allow, or a `UsageError` that says which is wrong and why."""
-        given = np.asarray(actions)
+        given = _as_array(actions)
         if given.shape != (self.count, self.agents):
             raise UsageError(
                 f"actions have shape {given.shape}; it must be {(self.count, self.agents)}: one action for each of "
@@ -178,7 +207,7 @@ class BattleBatch:
 
     def allowed(self, actions: Any) -> NDArray[np.int64]:
         """Actions with a stop, or for the dead a no-op, in place of those that the masks do not allow."""
-        given = np.asarray(actions)
+        given = _as_array(actions)
         if given.shape != (self.count, self.agents) or given.dtype.kind not in "iu":
             return given  # for `checked` to refuse
         exists = (given >= 0) & (given < self.actions)
@@ -199,8 +228,11 @@ class BattleBatch:
             return f"{action} (there are 0 to {self.actions - 1})"
         if action < Action.ATTACK:
             return f"{action} ({_MOVES[action]})"
+        attack_at = self.features.attack_at
+        if action < attack_at:
+            return f"{action} (look at {360 * (action - Action.ATTACK) / (attack_at - Action.ATTACK):g} degrees)"
         heals = UNIT_TYPES[int(self.engine.kinds[battle, agent])].is_healer
-        return f"{action} ({'heal agent' if heals else 'attack enemy'} {action - Action.ATTACK})"
+        return f"{action} ({'heal agent' if heals else 'attack enemy'} {action - attack_at})"
 
 
 def taken(snapshot: Snapshot, rows: NDArray[np.int64] | slice) -> Snapshot:

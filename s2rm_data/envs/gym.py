@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Renderer
+from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Rendered, Renderer
 from s2rm_data.envs.spaces import observation_space
 from s2rm_data.envs.vector import VectorEnv
 from s2rm_data.errors import UsageError, missing_component
@@ -37,7 +37,7 @@ def _spaces(env: VectorEnv) -> tuple[spaces.Space, spaces.MultiDiscrete]:
     return observation_space(env, (env.agents,)), spaces.MultiDiscrete([env.actions] * env.agents)
 
 
-class TeamEnv(gymnasium.Env):
+class TeamEnv(Rendered, gymnasium.Env):
     """One battle. `info` holds `action_mask` (N, A) and `state` (S,).
 
     Options are those of `VectorEnv`. A sample of the action space knows no masks: try it with illegal_actions="stop".
@@ -81,15 +81,6 @@ class TeamEnv(gymnasium.Env):
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._battles.available[0].astype(np.int8), "state": self._battles.state()[0]}
-
-    def render(self) -> Any:
-        if self._renderer is None:
-            raise UsageError(f"the environment was made without render_mode; the choices are {', '.join(MODES)}")
-        return self._renderer.render()
-
-    def close(self) -> None:
-        if self._renderer is not None:
-            self._renderer.close()
 
 
 class TeamVectorEnv(gymnasium.vector.VectorEnv):

@@ -36,11 +36,13 @@ def _nearest(position, health, full, healer, u, first, stop, heals):  # type: ig
 
 
 @compiled()
-def choose(position, health, full, healer, agents, available, restricted, targets, actions):  # type: ignore[no-untyped-def]
+def choose(  # type: ignore[no-untyped-def]
+    position, health, full, healer, agents, available, attack_at, restricted, targets, actions
+):
     """Actions (N,) of one battle into `actions`; `targets` (N,) is what each agent sticks to.
 
-    position (U, 2), health (U,), full (U,) maximal health, healer (U,), available (N, A). `restricted`: who may not
-    aim at its target yet walks toward it.
+    position (U, 2), health (U,), full (U,) maximal health, healer (U,), available (N, A), `attack_at` the first action
+    that names a target. `restricted`: who may not aim at its target yet walks toward it.
     """
     for u in range(agents):
         first, stop = (0, agents) if healer[u] else (agents, health.shape[0])
@@ -55,7 +57,7 @@ def choose(position, health, full, healer, agents, available, restricted, target
         if target == NOBODY:
             actions[u] = Action.NO_OP
             continue
-        action = Action.ATTACK + target
+        action = attack_at + target
         if restricted and not available[u, action]:
             v = first + target
             dx = np.float64(position[v, 0]) - np.float64(position[u, 0])

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from s2rm_data.config import above, at_least, between, check_fields, require
 from s2rm_data.errors import UsageError, did_you_mean
 from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.features import FeatureOptions
+from s2rm_data.generators.sc2.features import MOST_LOOKS, FeatureOptions
+from s2rm_data.generators.sc2.generated import MIN_ATTACK_RANGE
 from s2rm_data.generators.sc2.units import LOOPS_PER_STEP
 
 # Arguments of SMAC's class that need StarCraft II itself, and the only values that the engine can be given.
@@ -18,7 +19,9 @@ _GAME_ONLY: dict[str, tuple[Any, ...]] = {"difficulty": ("7", 7), "game_version"
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOptions:
-    """Names, meanings and defaults are those of SMAC's constructor; `map_name` is any scenario of `s2rm-data sc2`."""
+    """Names, meanings and defaults are those of SMAC's constructor and, from `obs_own_pos` on, of SMACv2's; `map_name`
+    is any scenario of `s2rm-data sc2`.
+    """
 
     map_name: str = "8m"
     step_mul: Annotated[int, between(1, 1000)] | None = LOOPS_PER_STEP  # game loops per step; None is SMAC's 8
@@ -41,6 +44,11 @@ class EnvOptions:
     reward_negative_scale: float = 0.5
     reward_scale: bool = True
     reward_scale_rate: Annotated[float, above(0)] = 20.0
+    obs_own_pos: bool = False
+    conic_fov: bool = False
+    num_fov_actions: Annotated[int, between(1, MOST_LOOKS)] = 12
+    use_unit_ranges: bool | None = None  # None: on in SMACv2's scenarios, off on SMAC's maps
+    min_attack_range: Annotated[float, between(0, 32)] = MIN_ATTACK_RANGE
 
     def __post_init__(self) -> None:
         if not isinstance(self.map_name, str):

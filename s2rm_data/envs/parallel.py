@@ -11,6 +11,7 @@ while env.agents:
 
 from __future__ import annotations
 
+import operator
 import secrets
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.config import between, checked
 from s2rm_data.envs.battles import BattleBatch
-from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Renderer
+from s2rm_data.envs.render import FRAMES_PER_SECOND, MODES, Rendered, Renderer
 from s2rm_data.envs.spaces import observation_space
 from s2rm_data.envs.vector import VectorEnv
 from s2rm_data.errors import UsageError, missing_component
@@ -45,7 +46,7 @@ def aec_env(map_name: str = "8m", **options: Any) -> Any:
     return parallel_to_aec(SmacParallelEnv(map_name, **options))
 
 
-class SmacParallelEnv(ParallelEnv):
+class SmacParallelEnv(Rendered, ParallelEnv):
     """One battle. Agents are named by type and number (`stalker_0`), in SMAC's order; all get the team's reward.
 
     An observation is a dictionary: `observation` (O,), or the polar images, and `action_mask` (A,) int8. Actions have
@@ -97,7 +98,12 @@ class SmacParallelEnv(ParallelEnv):
             raise UsageError(f"actions came for {sorted(actions)}; the living agents are {sorted(self.agents)}")
         chosen = np.full((1, self._battles.agents), int(Action.NO_OP), dtype=np.int64)
         for name, action in actions.items():
-            chosen[0, self._slot[name]] = action
+            try:
+                chosen[0, self._slot[name]] = operator.index(action)
+            except (TypeError, OverflowError):
+                raise UsageError(
+                    f"the action of {name} is {action!r}; it must be a whole number below {self._env.actions}"
+                ) from None
         self._battles.step(self._env.checked(chosen))
         outcome = int(self._battles.outcome[0])
         over, limit = outcome != Outcome.RUNNING, outcome == Outcome.LIMIT
@@ -133,15 +139,6 @@ class SmacParallelEnv(ParallelEnv):
     def state(self) -> NDArray[np.float32]:
         """(S,) SMAC's global state."""
         return self._battles.state()[0]
-
-    def render(self) -> NDArray[np.uint8] | None:
-        if self._renderer is None:
-            raise UsageError(f"the environment was made without render_mode; the choices are {', '.join(MODES)}")
-        return self._renderer.render()
-
-    def close(self) -> None:
-        if self._renderer is not None:
-            self._renderer.close()
 
 
 def _names(battles: BattleBatch) -> list[str]:

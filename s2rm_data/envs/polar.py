@@ -32,7 +32,7 @@ class PolarView:
     def observe(self, rows: NDArray[np.int64] | slice = ALL) -> dict[str, NDArray[Any]]:
         battles = self._battles
         seen = battles.snapshot if rows is ALL else taken(battles.snapshot, rows)
-        last = np.maximum(battles.last_actions[rows], Action.NO_OP)
+        last = np.maximum(battles.orders(battles.last_actions)[rows], Action.NO_OP)
         n = len(seen.health)
         states: dict[str, NDArray[Any]] = {
             "unit_type": np.broadcast_to(seen.unit_type, (n, battles.units)),

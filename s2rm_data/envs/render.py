@@ -147,3 +147,18 @@ def _pygame() -> Any:
     except ImportError:
         raise missing_component("pygame", "envs", "a window") from None
     return pygame
+
+
+class Rendered:
+    """What environments share that were made with a render_mode, or without one (`_renderer` is None)."""
+
+    _renderer: Renderer | None
+
+    def render(self) -> NDArray[np.uint8] | None:
+        if self._renderer is None:
+            raise UsageError(f"the environment was made without render_mode; the choices are {', '.join(MODES)}")
+        return self._renderer.render()
+
+    def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()

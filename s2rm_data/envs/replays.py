@@ -10,10 +10,12 @@ import numpy as np
 
 from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.options import EnvOptions
+from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.api.server.game import REPLAY_FORMAT
 from s2rm_data.generators.sc2.codes import ORDERS, Action, Order
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.batch import HEAD_START_LOOPS
+from s2rm_data.generators.sc2.engine.generated import SCRIPT_LOOPS
 from s2rm_data.generators.sc2.units import NUMBER_OF
 
 _MEDIVAC = NUMBER_OF["medivac"]
@@ -23,24 +25,30 @@ _FIRST_TAG = 1 << 32
 def replay(options: EnvOptions, seed: int, head_start: bool, actions: Sequence[Sequence[int]]) -> bytes:
     """Plays the battle again to find out where its moves led."""
     battles = BattleBatch(options, 1)
+    if battles.generated and options.step_mul != SCRIPT_LOOPS:
+        raise UsageError(
+            f"step_mul is {options.step_mul}; a battle of SMACv2's can be saved with {SCRIPT_LOOPS} only, since in a "
+            "replay the map's script runs every half second, and here at every step"
+        )
     only = np.zeros(1, dtype=np.int64)
     battles.begin(only, battles.fresh([seed], head_start=head_start), only)
-    loop = HEAD_START_LOOPS if head_start else 0
+    begin = SCRIPT_LOOPS - HEAD_START_LOOPS if battles.generated else 0  # the script runs at the first step
+    loop = begin + (HEAD_START_LOOPS if head_start else 0)
     events: list[dict[str, Any]] = []
     for step in actions:
         chosen = np.array([step], dtype=np.int64)
         before = battles.snapshot.health[0] > 0
-        battles.engine.act(chosen, options.move_amount)  # to see the goals; the step gives the same orders again
-        events += [
-            _event(battles, loop, agent, action) for agent, action in enumerate(step) if action and before[agent]
-        ]
+        orders = battles.orders(chosen)
+        battles.engine.act(orders, options.move_amount)  # to see the goals; the step gives the same orders again
+        ordered = enumerate(orders[0].tolist())
+        events += [_event(battles, loop, agent, action) for agent, action in ordered if action and before[agent]]
         battles.step(chosen)
         loop += options.step_mul or 0
     content = {
         "format": REPLAY_FORMAT,
         "map": options.map_name,
         "seed": seed,
-        "begin_loop": 0,
+        "begin_loop": begin,
         "loop": loop,
         "first_tag": _FIRST_TAG,
         "whole": True,

@@ -28,14 +28,17 @@ from s2rm_data.envs.smac_queries import SmacQueries
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.api.server.game import battle_seed
 from s2rm_data.generators.sc2.codes import Outcome
-from s2rm_data.generators.sc2.features import NO_ACTION, SIGHT
+from s2rm_data.generators.sc2.features import NO_ACTION
 
 _LOG = logging.getLogger("s2rm_data.envs")
 _ONLY = np.zeros(1, dtype=np.int64)  # the only battle
 
 
 class StarCraft2Env(SmacQueries):
-    """SMAC's class with the embedded engine in it; docs/environments.md lists what differs."""
+    """SMAC's class with the embedded engine in it; docs/environments.md lists what differs.
+
+    The arguments that are keywords only are SMACv2's. Its scenarios (`10gen_protoss_5_vs_5`) are maps as well.
+    """
 
     def __init__(
         self,
@@ -70,11 +73,20 @@ class StarCraft2Env(SmacQueries):
         heuristic_ai: bool = False,
         heuristic_rest: bool = False,
         debug: bool = False,
+        *,
+        obs_own_pos: bool = False,
+        conic_fov: bool = False,
+        num_fov_actions: int = 12,
+        use_unit_ranges: bool | None = None,
+        min_attack_range: float = 2,
+        **unknown: Any,
     ) -> None:
         given = dict(locals())
+        given |= given.pop("unknown")  # refused by name
         own = ("seed", "replay_dir", "replay_prefix", "window_size_x", "window_size_y", "heuristic_ai",
                "heuristic_rest", "debug")  # fmt: skip
-        super().__init__(env_options({k: v for k, v in given.items() if k not in (*own, "self", "__class__")}))
+        options = {k: v for k, v in given.items() if k not in (*own, "self", "__class__")}
+        super().__init__(env_options(options, own))
         self._seed = None if seed is None else checked("seed", seed, Annotated[int, between(0, 2**64 - 1)])
         self.replay_dir, self.replay_prefix = replay_dir, replay_prefix
         self.window_size = (window_size_x, window_size_y)
@@ -101,7 +113,7 @@ class StarCraft2Env(SmacQueries):
     def _launch(self) -> None:
         self._game_seed = secrets.randbits(64) if self._seed is None else self._seed
         self._battle = 0
-        self._begin(self._game_seed, head_start=False)
+        self._begin(self._game_seed, head_start=self._battles.generated)  # SMACv2 first looks after a loop
 
     def _begin(self, seed: int, *, head_start: bool) -> None:
         fresh = self._battles.fresh(np.array([seed], dtype=np.uint64), head_start=head_start)
@@ -109,6 +121,8 @@ class StarCraft2Env(SmacQueries):
         self._battle_seed, self._head_start = seed, head_start
         self._targets[:] = heuristic.NOBODY
         self._episode_steps, self._over, self._units = 0, False, None
+        if self._battles.generated:
+            self._describe_units()
         self._given_actions.clear()
 
     def full_restart(self) -> None:
@@ -154,7 +168,7 @@ class StarCraft2Env(SmacQueries):
         chosen, seen = np.zeros((1, self.n_agents), dtype=np.int64), self._battles.snapshot
         heuristic.choose(
             seen.position[0], seen.health[0], self._full, self._healer, self.n_agents, self._battles.available[0],
-            self.heuristic_rest, self._targets, chosen[0],
+            self._battles.features.attack_at, self.heuristic_rest, self._targets, chosen[0],
         )  # fmt: skip
         return chosen
 
@@ -191,9 +205,9 @@ class StarCraft2Env(SmacQueries):
         """The state in parts: allies (N, ...), enemies (E, ...), last_action (N, A), timestep."""
         self._require_battle()
         battles = self._battles
-        state = battles.features.state(battles.snapshot, battles.last_actions, battles.time)[0]
-        ours = self.n_agents * len(self.ally_state_attr_names)
-        theirs = ours + self.n_enemies * len(self.enemy_state_attr_names)
+        state = battles.features.state(battles.snapshot, battles.last_actions, battles.time, battles.looking)[0]
+        ours = self.n_agents * self.get_ally_num_attributes()
+        theirs = ours + self.n_enemies * self.get_enemy_num_attributes()
         parts: dict[str, Any] = {
             "allies": state[:ours].reshape(self.n_agents, -1),
             "enemies": state[ours:theirs].reshape(self.n_enemies, -1),
@@ -224,7 +238,8 @@ class StarCraft2Env(SmacQueries):
         seen, N = self._battles.snapshot, self.n_agents
         position, alive = seen.position[0].astype(np.float64), seen.health[0] > 0
         difference = position[None] - position[:N, None]
-        visible: NDArray[np.bool_] = np.hypot(difference[..., 0], difference[..., 1]) < SIGHT
+        sight = np.array([self.unit_sight_range(agent) for agent in range(N)])
+        visible: NDArray[np.bool_] = np.hypot(difference[..., 0], difference[..., 1]) < sight[:, None]
         visible = visible & alive[None] & alive[:N, None]
         visible[np.arange(N), np.arange(N)] = False
         return visible

@@ -15,9 +15,8 @@ from s2rm_data.envs.battles import BattleBatch
 from s2rm_data.envs.options import EnvOptions
 from s2rm_data.envs.smac_units import ApiUnit, agent_ids, api_ids, api_units, map_type, type_of_id
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.codes import Action
-from s2rm_data.generators.sc2.features import AROUND, MAX_COOLDOWN, SHOOT_RANGE, SIGHT
+from s2rm_data.generators.sc2.features import AROUND, MAX_COOLDOWN
 from s2rm_data.generators.sc2.maps import SIZE
 from s2rm_data.generators.sc2.units import NUMBER_OF, UNIT_TYPES
 
@@ -43,11 +42,6 @@ class SmacQueries:
 
     def __init__(self, options: EnvOptions) -> None:
         self._options = options
-        if scenarios.parse(options.map_name).generated is not None:
-            raise UsageError(
-                f"map_name is {options.map_name!r}, a scenario of SMACv2's, which SMAC's class does not know; play it "
-                "with vector_env or parallel_env"
-            )
         self._battles = BattleBatch(options, 1)
         self._battle = -1  # number of the battle within its game, -1 before the first
         self._units: list[ApiUnit] | None = None
@@ -57,21 +51,27 @@ class SmacQueries:
     def _describe_map(self) -> None:
         battles, features = self._battles, self._battles.features
         self.n_agents, self.n_enemies = battles.agents, battles.units - battles.agents
-        self.n_actions, self.n_actions_no_attack, self.n_actions_move = battles.actions, int(Action.ATTACK), 4
-        self.episode_limit, self.max_reward = battles.limit, battles.max_reward
+        self.n_actions, self.n_actions_no_attack, self.n_actions_move = battles.actions, features.attack_at, 4
+        self.n_fov_actions = features.attack_at - Action.ATTACK
+        self.episode_limit = battles.limit
         self.n_obs_pathing, self.n_obs_height = 8, 9
         self.shield_bits_ally, self.shield_bits_enemy = int(features.ally_shield), int(features.enemy_shield)
         self.unit_type_bits, self.map_type = features.bits, map_type(battles)
         bits = [f"type_{bit}" for bit in range(self.unit_type_bits)]
         self.ally_state_attr_names = ["health", "energy/cooldown", "rel_x", "rel_y"]
-        self.ally_state_attr_names += ["shield"] * self.shield_bits_ally + bits
+        self.ally_state_attr_names += ["shield"] * self.shield_bits_ally
+        self.ally_state_attr_names += ["fov_x", "fov_y"] * self._options.conic_fov + bits
         self.enemy_state_attr_names = ["health", "rel_x", "rel_y"] + ["shield"] * self.shield_bits_enemy + bits
         self.map_x = self.map_y = self.max_distance_x = self.max_distance_y = SIZE
         self.pathing_grid, self.terrain_height = battles.terrain.pathing, battles.terrain.height
-        kinds = [UNIT_TYPES[int(number)] for number in battles.engine.unit_type]
+        self._ids = agent_ids(battles)
+        self._describe_units()
+
+    def _describe_units(self) -> None:
+        kinds = [UNIT_TYPES[int(number)] for number in self._battles.engine.kinds[0]]
         self._full = np.array([kind.health for kind in kinds], dtype=np.float32)
         self._healer = np.array([kind.is_healer for kind in kinds])
-        self._ids = agent_ids(battles)
+        self.max_reward = self._battles.max_reward
 
     def __getattr__(self, name: str) -> Any:
         """The options and unit ids that SMAC keeps as attributes, such as `obs_all_health` and `marine_id`."""
@@ -131,10 +131,16 @@ class SmacQueries:
         return type_of_id(self._battles, unit.unit_type).shield
 
     def unit_shoot_range(self, agent_id: int) -> float:
-        return SHOOT_RANGE
+        return self._battles.features.shoot_range(int(self._battles.engine.kinds[0, agent_id]))
 
     def unit_sight_range(self, agent_id: int) -> float:
-        return SIGHT
+        return self._battles.features.sight_range(int(self._battles.engine.kinds[0, agent_id]))
+
+    @property
+    def fov_directions(self) -> NDArray[np.float64]:
+        """(N, 2) where agents look; east without a conic field of view, as in SMACv2."""
+        looking = self._battles.looking
+        return np.tile((1.0, 0.0), (self.n_agents, 1)) if looking is None else looking[0].copy()
 
     # terrain
 
@@ -181,11 +187,16 @@ class SmacQueries:
         return self.n_agents - 1, self._battles.features.ally_width
 
     def get_obs_own_feats_size(self) -> int:
-        return self._battles.features.own_width + self.obs_timestep_number
+        return self._battles.features.own_width + self._extra_time
 
     def get_obs_size(self) -> int:
         """SMAC's number; with obs_timestep_number its observations, and so these, have one number more."""
-        return self._battles.features.observation_size - self.obs_timestep_number
+        return self._battles.features.observation_size - self._extra_time
+
+    @property
+    def _extra_time(self) -> int:
+        """How many numbers SMAC leaves out when it counts; SMACv2 none."""
+        return int(self.obs_timestep_number and not self._battles.generated)
 
     def get_state_size(self) -> int:
         if self.obs_instead_of_state:
@@ -199,7 +210,8 @@ class SmacQueries:
         return len(self.enemy_state_attr_names)
 
     def get_env_info(self) -> dict[str, Any]:
-        return {
+        capabilities = {"cap_shape": self.unit_type_bits} if self._battles.generated else {}  # SMACv2's
+        return capabilities | {
             "state_shape": self.get_state_size(),
             "obs_shape": self.get_obs_size(),
             "n_actions": self.get_total_actions(),

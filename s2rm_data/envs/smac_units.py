@@ -27,27 +27,34 @@ IDS = ("marine", "marauder", "medivac", "hydralisk", "zergling", "baneling", "st
 
 
 def map_type(battles: BattleBatch) -> str:
+    if battles.scenario.generated is not None:
+        return f"{battles.scenario.generated.race}_gen"
     names = tuple(sorted({UNIT_TYPES[squad.unit_type].name for squad in battles.scenario.agents}))
     return _MAP_TYPES.get(names, "_".join(names))
 
 
 def agent_ids(battles: BattleBatch) -> dict[str, int]:
     """SMAC's `marine_id` and so on: the ids of the map's own units, 0 for types that no agent has."""
-    own = custom_ids(squad.unit_type for squad in battles.scenario.agents)
+    own = _own_ids(battles)
     return {f"{name}_id": own.get(NUMBER_OF[name], 0) for name in IDS}
+
+
+def _own_ids(battles: BattleBatch) -> dict[int, int]:
+    """Unit type -> id of the map's own units; SMACv2's map has all of them."""
+    types = [NUMBER_OF[name] for name in IDS] if battles.generated else battles.scenario.agent_types
+    return custom_ids(types)
 
 
 def api_ids(battles: BattleBatch) -> list[int]:
     """Ids of all units in slot order: the map's own for agents, the game's for enemies."""
-    own = custom_ids(squad.unit_type for squad in battles.scenario.agents)
-    numbers = [int(number) for number in battles.engine.unit_type]
+    own, numbers = _own_ids(battles), [int(number) for number in battles.engine.kinds[0]]
     return [own[n] if slot < battles.agents else STANDARD_ID[n] for slot, n in enumerate(numbers)]
 
 
 def type_of_id(battles: BattleBatch, api_id: int) -> UnitType:
     """The unit type behind an id of this map."""
     ids = api_ids(battles)
-    return UNIT_TYPES[int(battles.engine.unit_type[ids.index(api_id)])]
+    return UNIT_TYPES[int(battles.engine.kinds[0, ids.index(api_id)])]
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def api_units(battles: BattleBatch, battle_number: int) -> list[ApiUnit]:
     facing, z = battles.engine.facing[0].tolist(), battles.terrain.z
     units = []
     for slot in range(battles.units):
-        kind, ours = UNIT_TYPES[int(battles.engine.unit_type[slot])], slot < battles.agents
+        kind, ours = UNIT_TYPES[int(battles.engine.kinds[0, slot])], slot < battles.agents
         x, y = (float(value) for value in seen.position[0, slot])
         units.append(
             ApiUnit(

@@ -26,6 +26,7 @@ from s2rm_data.philox import write_seeds
 from s2rm_data.seeding import MAX_SEED, stream_key
 
 MOST_BATTLES = 65_536
+_RUNNING, _WIN, _LIMIT = int(Outcome.RUNNING), int(Outcome.WIN), int(Outcome.LIMIT)  # looking one up takes 0.5 us
 _MOST_AHEAD = 16  # battles of one environment that are set up together: one by one costs ten times as much
 _AHEAD_TOGETHER = 512  # of all environments; more at once is no faster
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
@@ -122,15 +123,15 @@ class VectorEnv:
         battles = self.battles
         battles.step(self.checked(actions))
         reward, outcome, dead = battles.reward.copy(), battles.outcome.copy(), battles.dead.copy()
-        truncated = outcome == Outcome.LIMIT
-        terminated = (outcome != Outcome.RUNNING) & ~truncated
-        rows = np.flatnonzero(outcome != Outcome.RUNNING)
+        truncated, over = outcome == _LIMIT, outcome != _RUNNING
+        terminated = over & ~truncated
+        rows = np.flatnonzero(over)
         final: Info = {}
         if len(rows):
             final = self._final(rows)
             self._begin(rows)
         ends = {
-            "battle_won": outcome == Outcome.WIN,
+            "battle_won": outcome == _WIN,
             "dead_allies": dead[:, 0],
             "dead_enemies": dead[:, 1],
         }

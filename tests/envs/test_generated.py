@@ -3,10 +3,8 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from s2rm_data.envs import StarCraft2Env, parallel_env, vector_env
-from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.generated import TYPE_ORDER
 from s2rm_data.generators.sc2.units import NUMBER_OF
@@ -52,12 +50,16 @@ def test_observations_name_the_types_in_smacv2s_order_and_masks_have_their_range
         observation, _, _, _, info = envs.step(random_actions(info["available"], rng))
 
 
-def test_other_faces_take_them_and_smacs_own_class_says_why_not() -> None:
+def test_other_faces_take_them() -> None:
     env = parallel_env(NAME, seed=0)
     observations, _ = env.reset(seed=1)
     assert list(observations) == ["agent_0", "agent_1", "agent_2"]
     env.step({name: int(seen["action_mask"].argmax()) for name, seen in observations.items()})
     images = vector_env(NAME, 2, observation="polar", radial=4, angular=8).reset(seed=0)[0]
     assert images["categories"].shape == (2, 3, 4, 8, 3) and images["categories"].any()
-    with pytest.raises(UsageError, match="vector_env or parallel_env"):
-        StarCraft2Env(NAME)
+    drop_in = StarCraft2Env(NAME, seed=0)
+    drop_in.reset()
+    first = drop_in.get_unit_types()
+    assert drop_in.map_type == "terran_gen" and len(drop_in.get_obs()) == 3
+    drop_in.full_restart()
+    assert drop_in.get_unit_types() == first

@@ -71,6 +71,9 @@ def test_wrong_use_is_refused() -> None:
         env.step({"marine_0": 1})
     with pytest.raises(UsageError, match=r"agent 1 \(marine\) cannot do action 8"):
         env.step({"marine_0": 1, "marine_1": 8, "marine_2": 1})
+    for action in ("stop", 1.5, None):
+        with pytest.raises(UsageError, match=r"the action of marine_1 is .* a whole number below 9"):
+            env.step({"marine_0": 1, "marine_1": action, "marine_2": 1})
     with pytest.raises(UsageError, match="made without render_mode"):
         env.render()
     with pytest.raises(UsageError, match="the choices are human, rgb_array"):

@@ -142,12 +142,13 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], said: str) -> 
     ("actions", "said"),
     [
         (np.ones((2, 2), dtype=np.int64), r"actions have shape \(2, 2\); it must be \(2, 3\)"),
+        ([[1, 1, 1], [1, 1]], "the rows of actions have different lengths"),
         (np.ones((2, 3)), "actions are of type float64; they must be whole numbers"),
         (np.array([[1, 1, 1], [1, 0, 1]]), r"battle 1, agent 1 \(marine\) cannot do action 0 \(no-op\) now"),
         (np.array([[1, 1, 1], [1, 1, 99]]), r"agent 2 \(marine\) cannot do action 99"),
     ],
 )
-def test_wrong_actions_are_refused_with_what_is_allowed(actions: np.ndarray, said: str) -> None:
+def test_wrong_actions_are_refused_with_what_is_allowed(actions: Any, said: str) -> None:
     envs = vector_env("3m", 2)
     with pytest.raises(UsageError, match=r"before reset\(\)"):
         envs.step(actions)

@@ -8,7 +8,6 @@ out what was drawn and nothing else, and tells how far into each array the episo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
-from s2rm_data.generators.sc2.polar import PolarGrid, check_on_map, hecs_of, render_frames, tables
+from s2rm_data.generators.sc2.polar import PolarGrid, check_on_map, ground, hecs_of, render_frames, tables
 
 
 @compiled()
@@ -43,8 +42,7 @@ class Canvas:
         }
         self._drawn = np.zeros(1 + steps * agents * units, np.int64)  # how many cells, and which
         self._grid, self._terrain = grid, terrain
-        self._margin = math.ceil(grid.radius) + 1
-        self._padded = np.pad(terrain, self._margin)
+        self._ground = ground(terrain, grid)
 
     def draw(self, states: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
         """What `polar.render` gives for the states of one episode, and how many bytes of each image were played; all
@@ -63,8 +61,7 @@ class Canvas:
             hecs_of(states).reshape(T, U, 4),
             np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
             np.ascontiguousarray(states["action"], dtype=np.int16).reshape(T, N),
-            self._padded,
-            self._margin,
+            *self._ground,
             float(self._grid.radius),
             edges,
             points,

@@ -9,22 +9,27 @@ four moves available (pathing grid, terrain height); for each enemy, then for ea
 available (visible), distance, relative x and y, health, shield, unit type (an agent's last action); own health, shield,
 unit type (the time). What is dead or out of sight is all zeros, and so is all that a dead agent observes, but
 the time. Everything is computed from the float32 values of a snapshot, as SMAC computes it from the API's.
+
+SMACv2's options add to this: own place; ranges of the unit types; a conic field of view, with actions that turn it
+between the moves and the attacks, and its direction after the shield in own features and the agents' state.
 """
 
 # B battles, U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.config import check_fields
+from s2rm_data.config import between, check_fields
 from s2rm_data.generators.sc2 import feature_vectors as vectors
 from s2rm_data.generators.sc2.codes import Action
-from s2rm_data.generators.sc2.generated import Generated, mask_range
+from s2rm_data.generators.sc2.generated import MIN_ATTACK_RANGE, Generated, mask_range
 from s2rm_data.generators.sc2.maps import SIZE, Terrain
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
@@ -49,6 +54,7 @@ _KINDS = len(UNIT_TYPES) + 1
 # SMAC looks at the terrain around an agent in this order, in moves; last, for the height alone, where it stands.
 AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)], dtype=np.int64)
 NO_ACTION = -1  # as a last action: before the first step
+MOST_LOOKS = 360
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +69,12 @@ class FeatureOptions:
     obs_timestep_number: bool = False
     state_last_action: bool = True
     state_timestep_number: bool = False
+    # SMACv2's
+    obs_own_pos: bool = False
+    conic_fov: bool = False
+    num_fov_actions: Annotated[int, between(1, MOST_LOOKS)] = 12  # directions to look in; the cone is as wide as one
+    use_unit_ranges: bool | None = None  # None: SMACv2's scenarios have the unit types' own ranges, SMAC's maps not
+    min_attack_range: Annotated[float, between(0, 32)] = MIN_ATTACK_RANGE  # with the unit types' own ranges
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -94,7 +106,14 @@ class Features:
         numbers = (generated.type_order,) * 2 if generated else (unit_type[:agents], unit_type[agents:])
         ours, theirs = ([UNIT_TYPES[int(number)] for number in side] for side in numbers)
         heals = any(kind.is_healer for kind in ours)
-        self.actions = Action.ATTACK + (max(self.agents, self.enemies) if heals else self.enemies)
+        looks = self.options.num_fov_actions if self.options.conic_fov else 0
+        self.attack_at = Action.ATTACK + looks  # the first action that names a target
+        self.actions = self.attack_at + (max(self.agents, self.enemies) if heals else self.enemies)
+        angles = [2 * math.pi * (look / looks) for look in range(looks)]
+        self.directions = np.array([(math.cos(angle), math.sin(angle)) for angle in angles]).reshape(-1, 2)  # (F, 2)
+        self._half_angle = (2 * math.pi) / looks / 2 if looks else 0.0
+        self._nowhere = np.ones((0, agents, 2))
+        self._generated = generated is not None
         # SMAC gives shields to a side by its race.
         self.ally_shield = any(kind.shield > 0 for kind in ours)
         self.enemy_shield = any(kind.shield > 0 for kind in theirs)
@@ -104,7 +123,9 @@ class Features:
             self._type_index, self.bits = _type_index(unit_type, agents)
         self._unit_type = unit_type
         self._rows = np.zeros((0, len(unit_type)), dtype=np.uint8)
-        self._stats = _stats(own_ranges=generated is not None)
+        own_ranges = self.options.use_unit_ranges
+        own_ranges = self._generated if own_ranges is None else own_ranges
+        self._stats = _stats(own_ranges=own_ranges, least=self.options.min_attack_range)
         self._walkable = grid = terrain.pathing if terrain else np.ones((SIZE, SIZE), dtype=np.bool_)
         self._move_amount = float(move_amount)
         height = terrain.height if terrain else np.ones((SIZE, SIZE))
@@ -118,14 +139,20 @@ class Features:
             + vectors.PATHING_POINTS * self.options.obs_pathing_grid
             + vectors.HEIGHT_POINTS * self.options.obs_terrain_height
         )
-        self.own_width = self.options.own_health * (1 + self.ally_shield) + self.bits
-        self._widths = np.array([self.move_width, self.enemy_width, self.ally_width], dtype=np.int64)
+        shown = 2 * self.options.obs_own_pos + 2 * self.options.conic_fov
+        self.own_width = self.options.own_health * (1 + self.ally_shield) + shown + self.bits
+        widths = self.move_width, self.enemy_width, self.ally_width, self.attack_at
+        self._widths = np.array(widths, dtype=np.int64)
         self._shields = np.array([self.ally_shield, self.enemy_shield], dtype=np.int64)
         flags = (
             health, self.options.own_health, self.options.obs_last_action, self.options.obs_pathing_grid,
-            self.options.obs_terrain_height, self.options.obs_timestep_number,
+            self.options.obs_terrain_height, self.options.obs_timestep_number, self.options.obs_own_pos,
+            self.options.conic_fov,
         )  # fmt: skip
         self._flags = np.array(flags, dtype=np.bool_)
+        self._body = np.empty((vectors.SCRATCH_ROWS, len(unit_type)))
+        self._no_time = np.zeros(0)
+        self.observation_size, self.state_size = self._observation_size(), self._state_size()  # O, S
 
     @property
     def type_bits(self) -> NDArray[np.float64]:
@@ -138,10 +165,18 @@ class Features:
         """The place of a type among the one-hot bits of its side."""
         return int(self._type_index[0 if ours else 1, unit_type])
 
-    @property
-    def observation_size(self) -> int:
-        """O. SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0."""
-        timed = 2 * self.options.obs_timestep_number
+    def sight_range(self, unit_type: int) -> float:
+        return float(self._stats[unit_type, vectors.SIGHT_RANGE])
+
+    def shoot_range(self, unit_type: int) -> float:
+        """How far away a target may be, centre to centre."""
+        return float(self._stats[unit_type, vectors.SHOOT_RANGE])
+
+    def _observation_size(self) -> int:
+        """SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0; SMACv2
+        gives one.
+        """
+        timed = (1 if self._generated else 2) * self.options.obs_timestep_number
         return int(
             self.move_width
             + self.enemies * self.enemy_width
@@ -150,10 +185,9 @@ class Features:
             + timed
         )
 
-    @property
-    def state_size(self) -> int:
-        """S"""
-        units = self.agents * (4 + self.ally_shield + self.bits) + self.enemies * (3 + self.enemy_shield + self.bits)
+    def _state_size(self) -> int:
+        ours = 4 + self.ally_shield + 2 * self.options.conic_fov + self.bits
+        units = self.agents * ours + self.enemies * (3 + self.enemy_shield + self.bits)
         actions = self.agents * self.actions * self.options.state_last_action
         return int(units + actions + self.options.state_timestep_number)
 
@@ -163,31 +197,39 @@ class Features:
         available: NDArray[np.bool_],
         last_actions: NDArray[np.int64] | None = None,
         time: NDArray[np.float64] | None = None,
+        looking: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float32]:
-        """(B, N, O) for available (B, N, A), last_actions (B, N) or none yet, time (B,) as a share of the limit."""
+        """(B, N, O) for available (B, N, A), last_actions (B, N) or none yet, time (B,) as a share of the limit, and
+        with a conic field of view the directions (B, N, 2) of looking.
+        """
         B = len(snapshot.health)
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
-        body = np.empty((vectors.SCRATCH_ROWS, self.agents + self.enemies))
         vectors.write_observations(
             snapshot.position, snapshot.health, snapshot.shield, self._kinds(snapshot), available,
-            self._last(last_actions, B), _time(time, B), self._stats, self._type_index, self._ground, self._around,
-            self._widths, self._shields, self._flags, body, out,
+            self._last(last_actions, B), self._time(time, B), self._looking(looking), self._half_angle, self._stats,
+            self._type_index, self._ground, self._around, self._widths, self._shields, self._flags, self._body, out,
         )  # fmt: skip
         return out
 
-    def available(self, snapshot: Snapshot) -> NDArray[np.bool_]:
-        """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees."""
+    def available(self, snapshot: Snapshot, looking: NDArray[np.float64] | None = None) -> NDArray[np.bool_]:
+        """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees; `looking` as in `observe`."""
         masks = np.zeros((len(snapshot.health), self.agents, self.actions), dtype=np.bool_)
         vectors.write_masks(
-            snapshot.position,
-            snapshot.health,
-            self._kinds(snapshot),
-            self._stats,
-            self._walkable,
-            self._move_amount,
-            masks,
-        )
+            snapshot.position, snapshot.health, self._kinds(snapshot), self._stats, self._walkable, self._move_amount,
+            self.attack_at, self._looking(looking), self._half_angle, masks,
+        )  # fmt: skip
         return masks
+
+    def turn(self, actions: NDArray[np.int64], looking: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Actions (B, N) in SMAC's numbers, a look as no order at all; directions change in `looking` (B, N, 2)."""
+        orders = np.empty_like(actions)
+        vectors.turn(actions, self.attack_at, self.directions, looking, orders)
+        return orders
+
+    def _looking(self, looking: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        if looking is None and self.options.conic_fov:
+            raise ValueError("a conic field of view needs the directions of looking")
+        return self._nowhere if looking is None else looking
 
     def _kinds(self, snapshot: Snapshot) -> NDArray[np.uint8]:
         """(B, U) unit types, battle by battle."""
@@ -198,6 +240,11 @@ class Features:
             self._rows = np.tile(np.asarray(snapshot.unit_type, dtype=np.uint8), (B, 1))
         return self._rows[:B]
 
+    def _time(self, time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
+        if time is None and len(self._no_time) < battles:
+            self._no_time = np.zeros(battles)
+        return self._no_time if time is None else time
+
     def _last(self, last_actions: NDArray[np.int64] | None, battles: int) -> NDArray[np.int64]:
         return np.full((battles, self.agents), NO_ACTION) if last_actions is None else last_actions
 
@@ -206,31 +253,28 @@ class Features:
         snapshot: Snapshot,
         last_actions: NDArray[np.int64] | None = None,
         time: NDArray[np.float64] | None = None,
+        looking: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float32]:
         """(B, S) all agents, all enemies, the last actions one-hot (none before the first step), the time."""
         B = len(snapshot.health)
         out = np.zeros((B, self.state_size), dtype=np.float32)
         vectors.write_states(
             snapshot.position, snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops,
-            self._kinds(snapshot), self._last(last_actions, B), _time(time, B), self._stats, self._type_index,
-            self._shields, self.bits, self.actions, self.options.state_last_action,
-            self.options.state_timestep_number, out,
+            self._kinds(snapshot), self._last(last_actions, B), self._time(time, B), self._looking(looking),
+            self.options.conic_fov, self._stats, self._type_index, self._shields, self.bits, self.actions,
+            self.options.state_last_action, self.options.state_timestep_number, out,
         )  # fmt: skip
         return out
 
 
 @cache
-def _stats(*, own_ranges: bool = False) -> NDArray[np.float64]:
+def _stats(*, own_ranges: bool, least: float) -> NDArray[np.float64]:
     table = np.ones((_KINDS, vectors.COLUMNS))
     for number, kind in UNIT_TYPES.items():
         cooldown = MAX_COOLDOWN.get(kind.name, 15.0)
-        sight, shoots = (kind.sight, mask_range(kind)) if own_ranges else (SIGHT, SHOOT_RANGE)
+        sight, shoots = (kind.sight, mask_range(kind, least)) if own_ranges else (SIGHT, SHOOT_RANGE)
         table[number] = kind.health, max(kind.shield, 1.0), cooldown, kind.is_healer, sight, shoots
     return table
-
-
-def _time(time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
-    return np.zeros(battles) if time is None else time
 
 
 def _generated_index(generated: Generated) -> NDArray[np.int64]:

@@ -57,9 +57,9 @@ TYPE_ORDER = {
 NAMES = tuple(f"{PREFIX}{race}_{size}" for race in RACES for size in ("5_vs_5", "10_vs_10"))
 
 
-def mask_range(unit: UnitType) -> float:
+def mask_range(unit: UnitType, least: float = MIN_ATTACK_RANGE) -> float:
     """How far away a target may be for a mask to allow it, centre to centre (use_unit_ranges of smacv2)."""
-    return float(max(unit.heal_range if unit.is_healer else unit.range, MIN_ATTACK_RANGE))
+    return float(max(unit.heal_range if unit.is_healer else unit.range, least))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ unit goes to the nearest cell in each coordinate:
 Two units in one cell: the one nearer to the cell's point stays, of equals the lower slot; the other is counted as lost.
 
 Only + - * / sqrt, comparisons and tables made of integers decide, so that the bytes are the same on every machine.
-Cost: one pass over the units an agent sees, plus one table lookup per cell for the terrain.
+Cost: one pass over the units an agent sees, plus one table lookup per cell for the terrain, but for the inner rings
+that lie on level ground.
 """
 
 # F frames = battles x steps, U units of both sides, N agents, I radial cells, J angular cells, W x H the map's cells
@@ -144,13 +145,16 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
 
 
 @compiled(forceinline=True)
-def _draw_terrain(x, y, east, north, terrain, height):  # type: ignore[no-untyped-def]
-    """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`.
+def _draw_terrain(x, y, east, north, terrain, level, height):  # type: ignore[no-untyped-def]
+    """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`. The first
+    level[x, y] of them have the height of the cell under the agent.
 
     All coordinates are positive, so that cutting off the fraction is the floor.
     """
     flat, columns = terrain.ravel(), np.int32(terrain.shape[1])
-    for cell in range(height.size):
+    alike = level[np.int32(x), np.int32(y)]
+    height[:alike] = terrain[np.int32(x), np.int32(y)]
+    for cell in range(alike, height.size):
         height[cell] = flat[np.uint32(np.int32(x + east[cell]) * columns + np.int32(y + north[cell]))]
 
 
@@ -162,11 +166,12 @@ def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def render_frames(length, position, hecs, unit_type, action, terrain, margin, radius, edges, points, out, drawn):  # type: ignore[no-untyped-def]
+def render_frames(  # type: ignore[no-untyped-def]
+    length, position, hecs, unit_type, action, terrain, level, margin, radius, edges, points, out, drawn
+):
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
 
-    drawn: see `_draw_units`. terrain has `margin` cells of height 0 around the map, enough for the field of view of an
-    agent at its edge.
+    drawn: see `_draw_units`. terrain, level and margin: see `ground`.
     """
     categories, images, height, in_view, lost = out
     owner = np.empty(points.shape[:2])
@@ -189,7 +194,7 @@ def render_frames(length, position, hecs, unit_type, action, terrain, margin, ra
             if frame % steps > 0 and _stands_still(position, hecs, frame, agent):
                 height[frame, agent] = height[frame - 1, agent]
             else:
-                _draw_terrain(x, y, east, north, terrain, height[frame, agent])
+                _draw_terrain(x, y, east, north, terrain, level, height[frame, agent])
 
 
 def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
@@ -202,6 +207,37 @@ def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
 @lru_cache(maxsize=8)
 def tables(grid: PolarGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return grid.edges(), grid.points()
+
+
+def ground(terrain: NDArray[np.uint8], grid: PolarGrid) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
+    """The terrain with a margin of height 0 around it, enough for the field of view of an agent at its edge; for every
+    cell of that, how many cells of an image, ring by ring, show one height if the agent stands in it; and the margin.
+    """
+    return _ground(np.ascontiguousarray(terrain).tobytes(), terrain.shape, grid)
+
+
+@lru_cache(maxsize=32)
+def _ground(
+    heights: bytes, shape: tuple[int, ...], grid: PolarGrid
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
+    margin = math.ceil(grid.radius) + 1
+    padded = np.pad(np.frombuffer(heights, np.uint8).reshape(shape), margin)
+    # Ring i of radius i * rho reaches cells at most ceil(i * rho) away. A little more, for points that are rounded.
+    rings = np.arange(1, grid.radial) * grid.rho + 1e-6
+    level = np.full(padded.shape, grid.angular, np.int32)  # ring 0 is the agent's own point
+    low = high = padded
+    for distance in range(1, margin + 1):
+        low, high = _of_neighbours(low, np.minimum), _of_neighbours(high, np.maximum)
+        level[low == high] = (1 + int((rings <= distance).sum())) * grid.angular
+    return padded, level, margin
+
+
+def _of_neighbours(values: NDArray[np.uint8], least_or_most: np.ufunc) -> NDArray[np.uint8]:
+    """The least or the greatest of each cell and its eight neighbours."""
+    wide = np.pad(values, 1, mode="edge")
+    rows = least_or_most.reduce([wide[:-2], wide[1:-1], wide[2:]])
+    of_all: NDArray[np.uint8] = least_or_most.reduce([rows[:, :-2], rows[:, 1:-1], rows[:, 2:]])
+    return of_all
 
 
 def check_on_map(states: Mapping[str, NDArray[Any]], terrain: NDArray[np.uint8]) -> None:
@@ -232,7 +268,7 @@ def render(
     B, T, N = states["action"].shape
     U = states["unit_type"].shape[1]
     check_on_map(states, terrain)
-    margin = math.ceil(grid.radius) + 1
+    padded, level, margin = ground(terrain, grid)
     edges, points = tables(grid)
     shape = (B * T, N, grid.radial, grid.angular)
     categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
@@ -244,7 +280,8 @@ def render(
         hecs_of(states).reshape(B * T, U, 4),
         np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
         np.ascontiguousarray(states["action"], dtype=np.int16).reshape(B * T, N),
-        np.pad(np.ascontiguousarray(terrain, dtype=np.uint8), margin),
+        padded,
+        level,
         margin,
         float(grid.radius),
         edges,

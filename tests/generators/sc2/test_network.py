@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,12 @@ def broken(**changes: Any) -> bytes:
     metadata = {"format": changes.pop("format", "s2rm-data policy 1"), "scenario": "3m"}
     tensors |= {name.replace("_", "."): array for name, array in changes.items()}
     return save({name: array for name, array in tensors.items() if array is not None}, metadata=metadata)
+
+
+def test_a_pipe_is_no_policy_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    with pytest.raises(UsageError, match="cannot be read: it is not a regular file"):
+        splits(tmp_path / "pipe.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError, missing_component
+from s2rm_data.files import read_regular
 from s2rm_data.generators.sc2.codes import Action
 
 SUFFIX = ".safetensors"
@@ -128,8 +129,6 @@ def load_network(path: Path) -> Network:
     """The policy in a file; anything else is a `UsageError`. A file that has not changed is read once."""
     try:
         state = path.stat()
-        if state.st_size > MOST_BYTES:
-            raise UsageError(f"the policy file {path} has {state.st_size:,} bytes; allowed are {MOST_BYTES:,}")
         return _load(path.absolute(), state.st_mtime_ns, state.st_size)
     except OSError as error:
         raise UsageError(f"the policy file {path} cannot be read: {error.strerror}") from None
@@ -137,7 +136,7 @@ def load_network(path: Path) -> Network:
 
 @lru_cache(maxsize=8)
 def _load(path: Path, modified: int, size: int) -> Network:
-    return _parse(path.read_bytes(), str(path))
+    return _parse(read_regular(path, MOST_BYTES), str(path))
 
 
 def _parse(content: bytes, where: str) -> Network:
