@@ -2,10 +2,11 @@
 
     python benchmarks/scale.py                          # a small one, in a temporary folder: a minute or two
     python benchmarks/scale.py --sequences 1000000 --parts 20 --work scale --steps make,merge,verify,load,train
-    python benchmarks/scale.py --steps s3               # from an S3 stand-in on this machine (moto)
+    python benchmarks/scale.py --steps ratios           # memory, cache and an S3 stand-in on this machine (moto)
 
 A million ball sequences take about 7 GB. Every step is a process of its own, whose largest memory is measured, and a
 step that was stopped is resumed by the same command. On a busy machine compare ratios and processor times, not seconds.
+A commit is every write of a store's or a part's manifest; its share is of the time by the clock of the whole command.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,7 @@ def measured(*words: str) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{' '.join(words)} failed with {os.waitstatus_to_exitcode(status)}")
-    lines = out.strip().splitlines()
-    said = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
+    said = {k: v for line in out.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
     return {
         "seconds": time.perf_counter() - wall,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
@@ -49,25 +50,42 @@ def show(what: str, found: dict[str, Any], more: str = "") -> None:
     )
 
 
-def generation(given: argparse.Namespace) -> list[str]:
+def timed(*words: str) -> dict[str, Any]:
+    """Run `s2rm-data` with these words, and measure its commits, too."""
+    return measured(__file__, "--inner", "command", "--words", json.dumps(words))
+
+
+def commit_share(found: dict[str, Any]) -> str:
+    return f"{found['commits']} commits, {100 * found['commit_seconds'] / found['seconds']:.2f}% of the time"
+
+
+def generation(given: argparse.Namespace, store: Path, *more: str) -> dict[str, Any]:
     counts = ["--train", str(given.sequences), "--val", "1000", "--test", "0", "--balls", "3"]
-    return ["bballs", *counts, "-j", str(given.workers), "-q", "--json"]
+    return timed("bballs", *counts, "-j", str(given.workers), "-q", "--json", "-o", str(store), *more)
+
+
+def made(found: dict[str, Any]) -> str:
+    return f"{found['made']:,} made, {found['made'] / found['cpu_seconds']:,.0f} per CPU second, {commit_share(found)}"
 
 
 def make(given: argparse.Namespace, store: Path) -> None:
     if (store / "zarr.json").exists():
         print("make: the store is there already")
         return
+    every = []
     for number in given.only or range(1, given.parts + 1):
         part = f"{number}/{given.parts}"
-        found = measured("-m", "s2rm_data", *generation(given), "-o", str(store), "--part", part)
-        speed = found["made"] / found["cpu_seconds"]
-        show(f"part {part}", found, f"{found['made']:,} made, {speed:,.0f} per CPU second")
+        every.append(generation(given, store, "--part", part))
+        show(f"part {part}", every[-1], made(every[-1]))
+    whole = {
+        k: sum(found[k] for found in every) for k in ("seconds", "cpu_seconds", "made", "commits", "commit_seconds")
+    }
+    show("all of these parts", {**whole, "peak_mb": max(found["peak_mb"] for found in every)}, made(whole))
 
 
 def merge(given: argparse.Namespace, store: Path) -> None:
-    found = measured("-m", "s2rm_data", "merge", str(store), "-q", "--json")
-    show("merge", found, f"{found['objects']:,} objects, {found['bytes'] / 1e9:.2f} GB")
+    found = timed("merge", str(store), "-q", "--json")
+    show("merge", found, f"{found['objects']:,} objects, {found['bytes'] / 1e9:.2f} GB, {commit_share(found)}")
 
 
 def verify(given: argparse.Namespace, store: Path) -> None:
@@ -75,21 +93,24 @@ def verify(given: argparse.Namespace, store: Path) -> None:
 
 
 def commits(given: argparse.Namespace, store: Path) -> None:
-    """What commits of one process take, as a share of its time, with 2,000 shards."""
-    found = measured(__file__, "--inner", "commits", "--sequences", str(given.sequences), "--work", str(store.parent))
-    show("one process, 2,000 shards", found, f"{found['commits']} commits, {100 * found['share']:.1f}% of the time")
+    """One process that makes 2,000 shards, which are 10,000 objects: three times as many as it makes by default."""
+    path = store.parent / "commits.zarr"
+    shutil.rmtree(path, ignore_errors=True)
+    found = generation(given, path, "--shard-size", str(-(-given.sequences // 2000)))
+    shutil.rmtree(path)
+    show("one process, 2,000 shards", found, made(found))
 
 
 def load(given: argparse.Namespace, store: Path) -> None:
-    """Sequences per second to training: from memory, through a cache that holds everything, through a small one."""
-    for kind in ("memory", "cache", "small cache"):
-        if kind != "small cache" and given.sequences > 100_000:
-            continue  # 28 GB
-        words = ["--inner", kind, "--work", str(store.parent), "--cache-size", given.cache_size]
-        found = measured(__file__, *words, "--batches", str(given.batches))
-        show(
-            f"batches, {kind}", found, f"{found['rate']:,.0f} sequences per second, {found['cpu_rate']:,.0f} per CPU s"
-        )
+    """Sequences per second to training through a cache that is smaller than the store."""
+    batches(given, "small cache", str(store), store.parent / "cache", given.cache_size, "--shuffle-shards", "3")
+
+
+def batches(given: argparse.Namespace, what: str, source: str, *words: Any) -> dict[str, Any]:
+    cache = ["--cache", str(words[0]), "--cache-size", str(words[1]), *words[2:]] if words else []
+    found = measured(__file__, "--inner", "batches", "--from", source, "--batches", str(given.batches), *cache)
+    show(f"batches, {what}", found, f"{found['rate']:,.0f} sequences per second, {found['cpu_rate']:,.0f} per CPU s")
+    return found
 
 
 def train(given: argparse.Namespace, store: Path) -> None:
@@ -111,72 +132,80 @@ def train(given: argparse.Namespace, store: Path) -> None:
     show("training through the cache", found, f"{given.batches} steps, {held:.2f} GB in the cache")
 
 
-def s3(given: argparse.Namespace, store: Path) -> None:
-    """The same batches from a folder and from an S3 stand-in, both through an empty cache."""
+def ratios(given: argparse.Namespace, store: Path) -> None:
+    """The same batches from memory, through caches that are full or empty, from a folder and from an S3 stand-in; in
+    turns, three times, and the median of each beside that of memory.
+    """
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from buckets import ENVIRONMENT, make_bucket, s3_server
 
+    small = ["bballs", "--train", "8000", "--val", "100", "--test", "0", "--balls", "3", "-j", "1", "-q", "--json"]
+    folder, bucket, cache = str(store.parent / "small.zarr"), "s3://scale/small.zarr", store.parent / "cache-ratios"
     with s3_server() as address:
         os.environ.update(ENVIRONMENT, AWS_ENDPOINT_URL=address)
         make_bucket(address, "scale")
-        small = ["bballs", "--train", "8000", "--val", "100", "--test", "0", "--balls", "3", "-j", "1", "-q", "--json"]
-        for kind, where in (("folder", str(store.parent / "small.zarr")), ("S3", "s3://scale/small.zarr")):
-            show(f"8,000 sequences to {kind}", measured("-m", "s2rm_data", *small, "-o", where))
-            shutil.rmtree(store.parent / "cache-s3", ignore_errors=True)
-            words = ["--inner", "from", "--work", str(store.parent), "--from", where, "--batches", "250"]
-            found = measured(__file__, *words)
-            show(f"batches from {kind}, empty cache", found, f"{found['rate']:,.0f} sequences per second")
+        for where in (folder, bucket):
+            show(f"8,000 sequences to {where.split(':')[0][-10:]}", measured("-m", "s2rm_data", *small, "-o", where))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for _ in range(3):
+            for what, where in (("memory", folder), ("memory from S3", bucket)):
+                found.setdefault(what, []).append(batches(given, what, where))
+            for kind, where in (("folder", folder), ("S3", bucket)):
+                shutil.rmtree(cache, ignore_errors=True)
+                for state in ("empty", "full"):
+                    what = f"{state} cache, {kind}"
+                    found.setdefault(what, []).append(batches(given, what, where, cache, "1TB"))
+    middle = {w: {k: sorted(run[k] for run in runs)[1] for k in ("rate", "cpu_rate")} for w, runs in found.items()}
+    for what, rates in middle.items():
+        wall, cpu = (rates[k] / middle["memory"][k] for k in ("rate", "cpu_rate"))
+        print(f"{what:<34}{wall:>8.3f} of memory's speed by the clock,{cpu:>7.3f} by processor time", flush=True)
 
 
-def inner(kind: str, given: argparse.Namespace) -> dict[str, Any]:
-    if kind == "commits":
-        return inner_commits(given)
+def inner_command(given: argparse.Namespace) -> None:
+    """`s2rm-data` itself, with a clock around the two functions that commit."""
+    from s2rm_data.cli import data
+    from s2rm_data.store.manifest import Manifest
+    from s2rm_data.store.parts import PartManifest
+
+    seconds: list[float] = []
+
+    def clocked(save: Callable[..., None]) -> Callable[..., None]:
+        def clocked_save(*arguments: Any) -> None:
+            begun = time.perf_counter()
+            save(*arguments)
+            seconds.append(time.perf_counter() - begun)
+
+        return clocked_save
+
+    for kind in (Manifest, PartManifest):
+        kind.save = clocked(kind.save)  # type: ignore[method-assign]
+    sys.argv = ["s2rm-data", *json.loads(given.words)]
+    try:
+        data.main()
+    finally:
+        print(json.dumps({"commits": len(seconds), "commit_seconds": sum(seconds)}), flush=True)
+
+
+def inner_batches(given: argparse.Namespace) -> None:
     from s2rm_data.cli.sizes import size_nbytes
     from s2rm_data.loading import Prefetcher, TrainingBatches, open_source
     from s2rm_data.store import ShardCache, Store
 
-    size = size_nbytes(given.cache_size) if kind == "small cache" else 10**12
-    folder = given.work / {"small cache": "cache", "from": "cache-s3"}.get(kind, "cache-whole")
-    cache = None if kind == "memory" else ShardCache(folder, size)
-    store = Store(given.source or given.work / "data.zarr", cache=cache)
-    source = open_source(store, "bballs", "train", steps=20)
-    shards = 3 if kind == "small cache" else None
-    batches = TrainingBatches(source, batch_size=BATCH, seed=0, shuffle_shards=shards)
+    cache = ShardCache(Path(given.cache), size_nbytes(given.cache_size)) if given.cache else None
+    source = open_source(Store(given.source, cache=cache), "bballs", "train", steps=20)
+    batches = TrainingBatches(source, batch_size=BATCH, seed=0, shuffle_shards=given.shuffle_shards)
     keys = [key for key, _ in zip(batches.keys_from(0, 0), range(given.batches), strict=False)]
-    batches.batch(0, 0)
     wall, cpu = time.perf_counter(), time.process_time()
     with Prefetcher(source, keys, lambda key: batches.request(*key)) as prefetcher:
         for _ in prefetcher:
             pass
     done = BATCH * len(keys)
-    return {"rate": done / (time.perf_counter() - wall), "cpu_rate": done / (time.process_time() - cpu)}
-
-
-def inner_commits(given: argparse.Namespace) -> dict[str, Any]:
-    """One process that makes 2,000 shards, which are 10,000 objects: as many as a million sequences once had."""
-    from s2rm_data.generators.bballs.source import plan
-    from s2rm_data.making import run
-    from s2rm_data.store.writer import Pacer
-
-    pacers: list[Pacer] = []
-
-    class Kept(run.StoreWriter):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            pacers.append(self.pacer)
-
-    run.StoreWriter = Kept  # type: ignore[misc]
-    path = given.work / "commits.zarr"
-    shutil.rmtree(path, ignore_errors=True)
-    begun = time.perf_counter()
-    run.generate(plan(balls=(3,), train=given.sequences, val=0, test=0), path, shard_size=-(-given.sequences // 2000))
-    seconds = time.perf_counter() - begun
-    shutil.rmtree(path)
-    return {"commits": pacers[0].count, "share": pacers[0].seconds / seconds}
+    print(json.dumps({"rate": done / (time.perf_counter() - wall), "cpu_rate": done / (time.process_time() - cpu)}))
 
 
 STEPS = {
-    "make": make, "merge": merge, "verify": verify, "load": load, "train": train, "commits": commits, "s3": s3,
+    "make": make, "merge": merge, "verify": verify, "load": load, "train": train, "commits": commits,
+    "ratios": ratios,
 }  # fmt: skip
 
 
@@ -190,11 +219,13 @@ def main() -> None:
     parser.add_argument("--cache-size", default="2GB")
     parser.add_argument("--work", type=Path, help="folder that keeps the store  [default: a temporary one]")
     parser.add_argument("--steps", default="make,merge,verify,load,train,commits")
-    parser.add_argument("--inner", help=argparse.SUPPRESS)
+    for hidden in ("--inner", "--words", "--cache"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--shuffle-shards", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--from", dest="source", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.inner:
-        print(json.dumps(inner(given.inner, given)))
+        {"command": inner_command, "batches": inner_batches}[given.inner](given)
         return
     with tempfile.TemporaryDirectory() as temporary:
         work = given.work or Path(temporary)

@@ -2,13 +2,15 @@
 
 Everything that the package writes goes through here: a temporary name, fsync, rename. What the operating system
 refuses becomes a `DiskError` that names the path and says what to do.
+
+Windows has neither locks on folders nor paths relative to an open one. Reading, and writing single files, works there;
+what needs a lock is refused (docs/install.md).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 import stat
@@ -16,7 +18,12 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError
+from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, MissingComponentError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 PARTIAL = ".partial"  # suffix of a file that is being written; left behind only by a kill, removed by the next writer
 
@@ -107,7 +114,7 @@ def remove(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY if fcntl else os.O_RDWR)  # Windows syncs only what it could write to
     try:
         os.fsync(descriptor)
     finally:
@@ -115,9 +122,10 @@ def _sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names created or renamed in a folder durable."""
-    with disk_errors(folder):
-        _sync(folder)
+    """Make names created or renamed in a folder durable, where a folder can be opened."""
+    if fcntl:
+        with disk_errors(folder):
+            _sync(folder)
 
 
 def make_folder(folder: Path) -> None:
@@ -137,6 +145,11 @@ def lock_folder(folder: Path, *, shared: bool = False) -> int:
 
     The lock is on the folder itself, so that no lock file is left behind and a killed writer frees it.
     """
+    if not fcntl:
+        raise MissingComponentError(
+            f"{folder} cannot be locked against a second writer: this system has no locks on folders. On Windows, use "
+            "WSL 2, where everything works as on Linux; data that are there already can be read and drawn without it"
+        )
     with disk_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -166,6 +179,8 @@ def _locked(descriptor: int, kind: int, tries: int = 5) -> bool:
 
 def is_being_written(folder: Path) -> bool:
     """Whether another process holds the lock of a folder alone."""
+    if not fcntl:
+        return False
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -189,10 +204,15 @@ def opened_inside(root: Path, name: str) -> Iterator[int]:
     where = root / name
     with contextlib.ExitStack() as stack:
         try:
-            at = _opened(stack, root, os.O_DIRECTORY)
-            for folder in folders:
-                at = _opened(stack, folder, os.O_DIRECTORY | os.O_NOFOLLOW, at)
-            descriptor = _opened(stack, last, os.O_NOFOLLOW | os.O_NONBLOCK, at)
+            if fcntl:
+                at = _opened(stack, root, os.O_DIRECTORY)
+                for folder in folders:
+                    at = _opened(stack, folder, os.O_DIRECTORY | os.O_NOFOLLOW, at)
+                descriptor = _opened(stack, last, os.O_NOFOLLOW | os.O_NONBLOCK, at)
+            else:  # links are looked for first; one that is made a moment later is followed
+                if _has_links(root, name):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                descriptor = _opened(stack, where, getattr(os, "O_BINARY", 0))
             kind = os.fstat(descriptor).st_mode
         except OSError as error:
             raise DamagedStoreError(f"{where}: {_why_not(error, root, name)}") from None
@@ -210,14 +230,25 @@ def _opened(stack: contextlib.ExitStack, path: str | Path, flags: int, at: int |
     return descriptor
 
 
-def _why_not(error: OSError, root: Path, name: str) -> str:
+def _has_links(root: Path, name: str) -> bool:
     parts = name.split("/")
-    for depth in range(1, len(parts) + 1):
-        if root.joinpath(*parts[:depth]).is_symlink():
-            return "is a link, and links inside a store or run are not followed"
+    return any(root.joinpath(*parts[:depth]).is_symlink() for depth in range(1, len(parts) + 1))
+
+
+def _why_not(error: OSError, root: Path, name: str) -> str:
+    if _has_links(root, name):
+        return "is a link, and links inside a store or run are not followed"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return "is missing"
     return f"cannot be read ({error.strerror})"
+
+
+def read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """At most `size` bytes from `offset` on. Where this moves the descriptor (Windows), one thread at a time may."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)
 
 
 def read_inside(root: Path, name: str, most_bytes: int) -> bytes:
@@ -235,3 +266,18 @@ def read_inside(root: Path, name: str, most_bytes: int) -> bytes:
         except OSError as error:
             raise DamagedStoreError(f"{root / name}: cannot be read ({error.strerror})") from None
     return bytes(data)
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """All bytes of a regular file that a user names; links are followed.
+
+    Raises `OSError` for a device or a pipe, which might never end, and for a file of more than `most_bytes`.
+    """
+    with contextlib.ExitStack() as stack:
+        descriptor = _opened(stack, path, os.O_NONBLOCK)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if status.st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, and at most {most_bytes:,} are allowed")
+        return os.fdopen(descriptor, "rb", closefd=False).read(most_bytes)

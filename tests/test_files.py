@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from s2rm_data.errors import DamagedStoreError, DiskError
-from s2rm_data.files import PARTIAL, read_inside, replaced, replaced_folder, write_whole
+from s2rm_data.files import PARTIAL, read_inside, read_regular, replaced, replaced_folder, write_whole
 
 
 def test_an_interrupted_replacement_leaves_the_old_file(tmp_path: Path) -> None:
@@ -104,3 +104,13 @@ def test_reading_is_bounded_and_follows_nothing(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(DamagedStoreError, match=f"{name}: {says}"):
             read_inside(root, name, 3)
+
+
+def test_a_file_that_a_user_names_may_be_a_link_but_nothing_endless(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    assert read_regular(tmp_path / "link", 3) == b"abc"
+    for path, says in (("pipe", "not a regular file"), ("/dev/zero", "not a regular file"), ("file", "at most 2")):
+        with pytest.raises(OSError, match=says):
+            read_regular(tmp_path / path, 2)

@@ -273,6 +273,11 @@ class ObjectPlace:
                 f"({CREDENTIALS[self.path.text.partition('://')[0]]}; see docs/cloud.md)"
             )
         kinds = self._obstore.exceptions
+        if isinstance(error, kinds.PreconditionError):  # what was to be read is no longer the version that was found
+            return ConflictError(
+                f"{where} has been replaced by another process meanwhile; run the same command again to see what is "
+                "there"
+            )
         if isinstance(error, kinds.PermissionDeniedError | kinds.UnauthenticatedError) or "403 Forbidden" in text:
             return DiskError(f"{where}: the credentials do not allow this ({_first_line(text)})")
         return DiskError(f"{where}: the server cannot be reached, or has failed ({_first_line(text)})")

@@ -4,7 +4,7 @@
 
 A shard is fetched whole, checked against the manifest, decoded, and written to a file of plain rows:
 
-    <SHA-256 of the stored object>.rows  =  values of every chunk in order | crc32c of them (4 bytes)
+    <SHA-256 of the stored object>.rows  =  values of every chunk in order | crc32c of name and values (4 bytes)
 
 The name says what must be in it, so that any number of stores, runs and processes may share a folder. The rows are then
 read with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. When the
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
 import threading
 import time
 import weakref
@@ -50,7 +51,8 @@ class ShardCache:
         self.folder, self.most_bytes = folder, most_bytes
         self._begin()
         again = weakref.WeakMethod(self._begin)
-        os.register_at_fork(after_in_child=lambda: (begin := again()) and begin())
+        if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+            os.register_at_fork(after_in_child=lambda: (begin := again()) and begin())
         self._check_folder()
 
     def _begin(self) -> None:
@@ -161,20 +163,27 @@ class ShardCache:
     def _is_sound(self, name: str, nbytes: int) -> bool:
         """Whether a file of an earlier run is there, whole and unchanged."""
         try:
-            with (self.folder / name).open("rb") as file:
-                if os.fstat(file.fileno()).st_size != nbytes + 4:
-                    return False
-                digest, left = google_crc32c.Checksum(), nbytes
-                while left and (piece := file.read(min(left, PIECE_BYTES))):
-                    digest.update(piece)
-                    left -= len(piece)
-                return file.read() == digest.digest()
+            # Whatever lies there: neither a link is followed nor a pipe waited for.
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return False
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes + 4:
+                return False
+            digest, left = google_crc32c.Checksum(name.encode()), nbytes
+            while left and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
+                digest.update(piece)
+                left -= len(piece)
+            return os.read(descriptor, 5) == digest.digest()
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
 
     def _write(self, array: StoredArray, shard: int, name: str) -> None:
         partial = self.folder / f"{name}.{socket.gethostname()}-{os.getpid()}{PARTIAL}"
-        digest = google_crc32c.Checksum()
+        digest = google_crc32c.Checksum(name.encode())
         try:
             with contextlib.ExitStack() as stack:
                 with self._writing():

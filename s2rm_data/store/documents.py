@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 from s2rm_data.errors import DamagedStoreError
@@ -42,8 +43,26 @@ def require(holds: bool, problem: str) -> None:
 
 
 def json_bytes(document: Any) -> bytes:
-    """The one spelling of a metadata document."""
-    return (json.dumps(document, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """The one spelling of a metadata document: `json.dumps` with sorted keys and an indentation of 1.
+
+    That function, asked to indent, takes twice the time, and a store is opened as fast as its root can be spelled.
+    """
+    return (_spelled(document, "\n") + "\n").encode()
+
+
+def _spelled(value: Any, line: str) -> str:
+    """A value whose further lines begin with `line`."""
+    if type(value) is str:
+        return encode_basestring(value)
+    if type(value) is int:
+        return str(value)
+    within = line + " "
+    if isinstance(value, dict) and value:
+        items = [f"{encode_basestring(key)}: {_spelled(value[key], within)}" for key in sorted(value)]
+        return "{" + within + f",{within}".join(items) + line + "}"
+    if isinstance(value, list | tuple) and value:
+        return "[" + within + f",{within}".join([_spelled(item, within) for item in value]) + line + "]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def parse(data: bytes) -> dict[str, Any]:

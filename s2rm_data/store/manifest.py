@@ -42,6 +42,10 @@ from s2rm_data.store.documents import (
 from s2rm_data.store.layout import FORMAT_VERSION, META, parents, root_document, shard_object
 from s2rm_data.store.place import OpenObject, Place, Version
 
+# Text of a spelled root document: what ends the manifest and the attributes, and what begins the manifest's last entry.
+_END_OF_MANIFEST = b'\n  }\n },\n "consolidated_metadata"'
+_SEAL = ',\n   "sha256": '
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -106,9 +110,7 @@ class Manifest:
             "groups": {name: {"arrays": g.arrays, "shards": g.shards} for name, g in self.groups.items()},
             "objects": {name: {"bytes": e.nbytes, "sha256": e.sha256} for name, e in self.objects.items()},
         }
-        document = root_document(body, self._consolidated())
-        body["sha256"] = _seal(document)
-        return json_bytes(document)
+        return _sealed(root_document(body, self._consolidated()))
 
     def visible(self) -> set[str]:
         """Paths of the complete groups, of those above them, and of their arrays."""
@@ -128,9 +130,7 @@ class Manifest:
         try:
             document = json.loads(data)
             version = document["attributes"].get("format_version")
-            body = document["attributes"]["manifest"]
-            intact = json_bytes(document) == data and body.pop("sha256") == _seal(document)
-            intact = intact and type(version) is int
+            intact = json_bytes(document) == data and _is_sealed(data, document) and type(version) is int
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             intact = False
         other = f"format version {shown(version)}, this program reads version {FORMAT_VERSION}"
@@ -206,6 +206,23 @@ def _is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
 
 def _seal(document: dict[str, Any]) -> str:
     return hashlib.sha256(json_bytes(document)).hexdigest()
+
+
+def _sealed(document: dict[str, Any]) -> bytes:
+    """A root document with the seal as the last entry of its manifest, spelled once."""
+    before, end, after = json_bytes(document).partition(_END_OF_MANIFEST)
+    seal = hashlib.sha256(before + end + after).hexdigest()
+    return before + f'{_SEAL}"{seal}"'.encode() + end + after
+
+
+def _is_sealed(data: bytes, document: dict[str, Any]) -> bool:
+    """Whether a root document, whose one spelling is `data`, is what was sealed. Takes the seal out of the document."""
+    seal = document["attributes"]["manifest"].pop("sha256")
+    before, end, after = data.partition(_END_OF_MANIFEST)
+    unsealed = before.removesuffix(f'{_SEAL}"{seal}"'.encode())
+    if len(unsealed) < len(before):
+        return bool(hashlib.sha256(unsealed + end + after).hexdigest() == seal)
+    return bool(seal == _seal(document))  # elsewhere than this program puts it
 
 
 def entry_of(place: Place, name: str, manifest: Manifest) -> Entry:

@@ -24,6 +24,7 @@ from s2rm_data.files import (
     lock_folder,
     make_folder,
     opened_inside,
+    read_at,
     read_inside,
     sync_folder,
     write_whole,
@@ -142,7 +143,7 @@ class OpenFile:
     def ranges(self, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
         for offset, size in spans:
             try:
-                yield os.pread(self._descriptor, size, offset)
+                yield read_at(self._descriptor, size, offset)
             except OSError as error:
                 raise DamagedStoreError(f"{self._where}: cannot be read ({error.strerror})") from None
 

@@ -52,9 +52,10 @@ class Command:
 
 def read_command(path: Path) -> Command:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise UsageError(f"{path} has {len(data):,} bytes; a config file has at most {MOST_BYTES:,}")
+            raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes, which no config file has")
         document = tomllib.loads(data.decode())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -89,6 +90,12 @@ def shortest_steps(store: Store, task: str, chosen: Collection[str] | None = Non
     return min(learning.sequence_steps(store[path]) for path in chosen_of(store, task, "train", chosen))
 
 
+def _size(nbytes: float) -> str:
+    """As --cache-size takes it, rounded up."""
+    factor, unit = next((f, u) for f, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0.0, "B")) if nbytes >= f)
+    return f"{math.ceil(100 * nbytes / factor) / 100:g}{unit}" if factor else f"{math.ceil(nbytes)}B"
+
+
 class RunData:
     """Sources of batches, opened when they are first needed; `chosen` groups, None for all of the world's."""
 
@@ -119,8 +126,8 @@ class RunData:
         shards = int(CACHE_SHARE * cache.most_bytes / 2) // max(sizes)
         if shards < 1:
             raise UsageError(
-                f"a cache of {cache.most_bytes / 1e9:,.2f} GB is too small for training on {self.store.path}; give "
-                f"--cache-size at least {2 * max(sizes) / CACHE_SHARE / 1e9:,.2f}GB, which holds two shards"
+                f"a cache of {_size(cache.most_bytes)} is too small for training on {self.store.path}; give "
+                f"--cache-size at least {_size(2 * max(sizes) / CACHE_SHARE)}, which holds two shards"
             )
         return min(shards, len(sizes))
 

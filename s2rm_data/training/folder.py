@@ -17,16 +17,20 @@ Paths inside are relative: the folder can be moved.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, opened_inside, sync_folder, write_whole
 from s2rm_data.sealing import CONFIG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
+
+_MOST_LINE_BYTES = 1 << 20  # of a log
 
 
 class RunFolder:
@@ -148,6 +152,20 @@ def _remove_empty(*folders: Path) -> None:
             folder.rmdir()
 
 
+def _opened_for_writing(path: Path) -> int:
+    """A descriptor of a regular file, made if there is none. A link is not followed: it may lead to somebody's file."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise DamagedStoreError(f"{path} is not a regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DamagedStoreError(f"{path} is not a regular file")
+    return descriptor
+
+
 class Log:
     """Records as lines of JSON, in the order of the steps.
 
@@ -159,7 +177,7 @@ class Log:
         self.path = path
         self._digest = hashlib.sha256()
         with disk_errors(path):
-            self._file = path.open("a+b")
+            self._file = os.fdopen(_opened_for_writing(path), "a+b")
         try:
             self._check(length, sha256)
             with disk_errors(path):
@@ -208,8 +226,15 @@ class Log:
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All whole records; a last line that was cut off by a kill is left out."""
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    try:
-        return [json.loads(line) for line in lines]
-    except (ValueError, RecursionError) as error:
-        raise DamagedStoreError(f"{path} is damaged: {error}") from None
+    if not os.path.lexists(path):
+        return []
+    records = []
+    with opened_inside(path.parent, path.name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        try:
+            while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
+                records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise DamagedStoreError(f"{path} is damaged: {error}") from None
+    if len(line) == _MOST_LINE_BYTES:
+        raise DamagedStoreError(f"{path} is damaged: it has a line of more than {_MOST_LINE_BYTES:,} bytes")
+    return records

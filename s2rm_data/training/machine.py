@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import platform
-import resource
 import sys
 from typing import Any
 
@@ -50,6 +49,8 @@ def set_up(device: torch.device, threads: int) -> None:
 def peak_memory_nbytes(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    import resource  # not on Windows, where runs are refused
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

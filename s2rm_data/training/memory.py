@@ -9,7 +9,6 @@ forward pass keeps for the backward pass. The last is measured on one sequence, 
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 
 import torch
@@ -19,6 +18,7 @@ from s2rm_data.errors import UsageError
 from s2rm_data.loading import TrainingBatches
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
+from s2rm_data.training.processes import Processes
 
 WORTH_MEASURING = 64  # activations are measured if everything else takes more than this part of the memory
 
@@ -27,6 +27,8 @@ def memory_nbytes(device: torch.device) -> int:
     """What a run may take: a GPU's memory, or the least of the machine's and what limits say."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
+    import resource  # not on Windows, where runs are refused
+
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     limits += [soft] if soft != resource.RLIM_INFINITY else []
@@ -38,13 +40,18 @@ def memory_nbytes(device: torch.device) -> int:
     return min(limits)
 
 
-def check_memory(config: TrainConfig, data: RunData) -> None:
-    """Refuse a run whose model and batch cannot fit into memory."""
-    limit = memory_nbytes(torch.device(config.device))
+def check_memory(config: TrainConfig, data: RunData, processes: Processes | None = None) -> None:
+    """Refuse a run whose model and share of a batch cannot fit into memory.
+
+    A GPU is one process's own; a machine's memory is shared by the processes there.
+    """
+    device, processes = torch.device(config.device), processes or Processes(alone=True)
+    limit = memory_nbytes(device)
     with torch.device("meta"):
         parameters = data.build_model().parameter_count()
-    weights = 16 * parameters  # float32: weights, gradients, two moments
-    sequences = min(config.batch_size, len(data.train))
+    sharing = 1 if device.type == "cuda" else processes.local_count
+    weights = sharing * 16 * parameters  # float32: weights, gradients, two moments
+    sequences = sharing * min(config.batch_size, len(data.train)) // processes.count
     batch = sequences * _sequence_nbytes(config, data)
     if limit >= weights + batch > limit // WORTH_MEASURING:
         batch += sequences * _kept_nbytes(config, data)
@@ -80,6 +87,7 @@ def _kept_nbytes(config: TrainConfig, data: RunData) -> int:
         return tensor
 
     batch = TrainingBatches(data.train, batch_size=1, seed=config.seed).batch(0, 0).to("cpu")
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    mixed = torch.autocast("cpu", dtype=torch.bfloat16, enabled=config.precision == "mixed")
+    with mixed, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model.loss(model(batch), batch)
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())

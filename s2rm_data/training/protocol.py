@@ -160,7 +160,7 @@ class Session:
             data = RunData(store, wanted, held.groups if held else options.groups)
             if held is None and wanted.shuffle_shards is None:
                 wanted = data.config = dataclasses.replace(wanted, shuffle_shards=data.shuffle_shards())
-            check_memory(wanted, data)
+            check_memory(wanted, data, self.processes)
             if held:
                 data.check_identity(held.document["store"])
                 self._lengthen(held, wanted, data)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.files import make_folder, write_whole
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.files import make_folder, read_inside, write_whole
 from s2rm_data.training.schedule import DivergedError
 
 MOST_POINTS = 1000
 DOCUMENT = "sweep.json"
+MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,16 @@ def run_sweep(
 
 def _begin(sweep: Sweep, folder: Path, *, resume: bool) -> dict[str, str]:
     path = folder / DOCUMENT
-    if not path.exists():
+    if not os.path.lexists(path):
         make_folder(folder)
         _save(sweep, folder, {})
         return {}
     if not resume:
         raise ConflictError(f"{folder} already holds a sweep; add --resume to continue it, or give --out another name")
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_inside(folder, DOCUMENT, MOST_BYTES))
         axes, ended = document["axes"], dict(document["ended"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError, DamagedStoreError):
         raise ConflictError(f"{path} is damaged; start another sweep with another --out") from None
     if axes != {name: list(values) for name, values in sweep.axes.items()}:
         raise ConflictError(f"{folder} holds a sweep over {axes}; resume it with the same values, or use another --out")

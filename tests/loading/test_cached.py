@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,29 @@ def test_a_second_run_finds_the_cache_filled_and_checks_it(
     monkeypatch.setattr(ShardCache, "_write", lambda self, *given: (fetched.append(given[2]), real(self, *given)))
     np.testing.assert_array_equal(read(), first)
     assert fetched == [victim.name]
+
+
+def test_files_of_the_cache_that_changed_places_are_noticed(balls: Path, tmp_path: Path) -> None:
+    first = Store(balls, cache=ShardCache(tmp_path / "cache", 10**9))["bballs/train"]["frames"][:]
+    one, other = files(tmp_path / "cache")[:2]
+    data = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+    again = Store(balls, cache=ShardCache(tmp_path / "cache", 10**9))["bballs/train"]["frames"][:]
+    np.testing.assert_array_equal(again, first)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_lies_in_the_place_of_a_file_of_the_cache_is_neither_waited_for_nor_believed(
+    balls: Path, tmp_path: Path, kind: str
+) -> None:
+    first = Store(balls, cache=ShardCache(tmp_path / "cache", 10**9))["bballs/val"]["frames"][:]
+    (victim,) = files(tmp_path / "cache")
+    victim.rename(tmp_path / "elsewhere")
+    os.mkfifo(victim) if kind == "pipe" else victim.symlink_to(tmp_path / "elsewhere")
+    again = Store(balls, cache=ShardCache(tmp_path / "cache", 10**9))["bballs/val"]["frames"][:]
+    np.testing.assert_array_equal(again, first)
+    assert victim.is_file() and not victim.is_symlink()
 
 
 def orders(source: object, seed: int, epoch: int, shards: int | None) -> np.ndarray:

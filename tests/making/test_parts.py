@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from buckets import tree_at
-from program import run, start
+from program import run, start_forked
 from toy import ToySplit, tree
 
 from s2rm_data.addresses import StorePath, store_path
@@ -255,7 +255,7 @@ def test_processes_that_know_nothing_of_each_other_make_both_worlds(tmp_path: Pa
         started = []
         for number in (1, 2):
             part = ["-q", "-j", "1", "--part", f"{number}/2", "-o", "parts.zarr"]
-            started.append(start(*words, *part, cwd=tmp_path))
+            started.append(start_forked(*words, *part, cwd=tmp_path))
             if words is not BALLS:  # the first process compiles the engine, for both
                 started[-1].wait(300)
         for process in started:

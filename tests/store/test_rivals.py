@@ -176,3 +176,12 @@ def test_of_parts_of_two_runs_those_of_the_second_are_refused(whole: list[dict[s
         place: Any = ObjectPlace(Url("s3://memory/toy.zarr"), client)
         merge(place, verify=True)
         assert bytes_in(client) == whole[found.index(None)], seed
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_no_fault_of_the_server() -> None:
+    place = ObjectPlace(Url("s3://memory/toy.zarr"), memory())
+    place.write_whole("toy", [b"old"])
+    with place.opened("toy") as found:
+        place.write_whole("toy", [b"new"], replace=True)
+        with pytest.raises(ConflictError, match="replaced by another process meanwhile"):
+            list(found.pieces())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from s2rm_data.training import memory
 from s2rm_data.training.config import parse_assignments
 from s2rm_data.training.data import RunData
 from s2rm_data.training.memory import check_memory
+from s2rm_data.training.processes import Processes
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,26 @@ def test_a_batch_that_cannot_fit_is_refused(tiny: Any, store: Store, monkeypatch
         check_memory(config, RunData(store, config))
 
 
+@pytest.mark.parametrize(("local_count", "sequences"), [(4, 12), (2, 6), (1, 3)])
+def test_processes_share_a_batch_and_the_memory_of_their_machine(
+    tiny: Any, store: Store, monkeypatch: pytest.MonkeyPatch, local_count: int, sequences: int
+) -> None:
+    """Four processes, on one machine, on two, on four."""
+    config = tiny(views=2000, batch_size=12)
+    processes = Processes(alone=True)
+    processes.count, processes.local_count = 4, local_count
+    monkeypatch.setattr(memory, "memory_nbytes", lambda device: 10**6)
+    with pytest.raises(UsageError, match=rf"for batches of {sequences} sequences\)"):
+        check_memory(config, RunData(store, config), processes)
+
+
 def test_what_the_forward_pass_keeps_is_counted(tiny: Any, store: Store) -> None:
     config = tiny(batch_size=2)
     data = RunData(store, config)
     one = memory._kept_nbytes(config, data)
     images = memory._sequence_nbytes(config, data)
     assert images < one < 1000 * images
+    assert memory._kept_nbytes(dataclasses.replace(config, precision="mixed"), data) < one
 
 
 def test_the_memory_of_this_machine_is_known() -> None:

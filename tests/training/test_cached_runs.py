@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from s2rm_data.generators.bballs.source import plan
 from s2rm_data.making import generate
 from s2rm_data.store import ShardCache, Store
 from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.data import RunData
 from s2rm_data.training.listener import Listener
 from s2rm_data.training.protocol import RunOptions, Session
 
@@ -59,8 +61,13 @@ def test_a_small_cache_decides_the_order_which_the_run_then_keeps(
     assert trained(config, Store(path), tmp_path / "killed", resume=True) == log
     chosen = dataclasses.replace(config, shuffle_shards=3)
     assert trained(chosen, Store(path), tmp_path / "memory") == log
-    with pytest.raises(UsageError, match=r"too small for training on .*; give --cache-size at least 0\.00GB"):
+    says = r"a cache of [\d.]+kB is too small for training on .*; give --cache-size at least ([\d.]+)kB"
+    with pytest.raises(UsageError, match=says) as refused:
         trained(config, Store(path, cache=ShardCache(tmp_path / "cache", 2 * SHARD)), tmp_path / "none")
+    found = re.search(says, str(refused.value))
+    assert found
+    enough = Store(path, cache=ShardCache(tmp_path / "cache", int(1000 * float(found[1]))))
+    assert RunData(enough, config).shuffle_shards() == 1
 
 
 def test_a_flipped_object_in_a_bucket_stops_training_and_evaluation(

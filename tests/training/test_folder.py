@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,25 @@ def test_a_log_shorter_than_its_checkpoint_is_damaged(tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_bytes(b'{"step":0}\n{"st')
     assert read_log(tmp_path / "log.jsonl") == [{"step": 0}]
+
+
+def test_a_log_with_a_hole_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"step":0}\n')
+    os.truncate(tmp_path / "log.jsonl", 1 << 40)
+    with pytest.raises(DamagedStoreError, match="a line of more than"):
+        read_log(tmp_path / "log.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_in_the_place_of_a_log_is_neither_read_nor_written(tmp_path: Path, kind: str) -> None:
+    log, foreign = tmp_path / "log.jsonl", tmp_path / "foreign"
+    foreign.write_bytes(b"mine")
+    {"link": lambda: log.symlink_to(foreign), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[kind]()
+    with pytest.raises(DamagedStoreError):
+        read_log(log)
+    with pytest.raises(DamagedStoreError, match="not a regular file"):
+        Log(log, 0)
+    assert foreign.read_bytes() == b"mine"
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:

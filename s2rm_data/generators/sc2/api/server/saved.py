@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2rm_data.errors import UsageError
+from s2rm_data.files import read_regular
 from s2rm_data.generators.sc2.api.catalogue import PLAYER
 from s2rm_data.generators.sc2.api.server.game import (
     CREATE,
@@ -52,16 +53,16 @@ class SavedBattle:
 
 def is_replay(path: Path) -> bool:
     """Whether a file begins as the server's replays do."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(64).lstrip().startswith(b'{"format": "s2rm-data battle')
 
 
 def read_replay(path: Path) -> SavedBattle:
     """A file that `save_replay` has written; one that is anything else is an error that says what."""
-    if path.stat().st_size > _MOST_NBYTES:
-        raise UsageError(f"{path} has more than {_MOST_NBYTES >> 20} MiB; no battle saved by the server has")
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path, _MOST_NBYTES))
         if content["format"] != REPLAY_FORMAT:
             raise UsageError(
                 f"{path} is of the format {content['format']!r}; this version reads {REPLAY_FORMAT!r}: save it again"
@@ -75,7 +76,9 @@ def read_replay(path: Path) -> SavedBattle:
             events=tuple(_event(entry) for entry in content["events"]),
         )
         whole = bool(content["whole"])
-    except (ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise UsageError(
             f"{path} cannot be read as a battle saved by s2rm-data sc2-server ({type(error).__name__}: {error})"
         ) from None

@@ -1,0 +1,31 @@
+"""A sweep is continued with its own points, or refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from s2rm_data.errors import ConflictError
+from s2rm_data.training.sweep import DOCUMENT, Sweep, run_sweep
+
+SWEEP = Sweep({"lr": [1e-3, 3e-3], "seed": [0, 1]})
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"axes": 1, "ended": 2}', b"[" * 100_000, "pipe", "hole"])
+def test_a_document_that_cannot_be_its_own_is_refused(tmp_path: Path, content: bytes | str) -> None:
+    document = tmp_path / DOCUMENT
+    if content == "pipe":
+        os.mkfifo(document)
+    else:
+        document.write_bytes(content if isinstance(content, bytes) else b"")
+    if content == "hole":
+        os.truncate(document, 1 << 40)
+    with pytest.raises(ConflictError, match="is damaged; start another sweep"):
+        run_sweep(SWEEP, tmp_path, lambda point, out: {}, resume=True)
+
+
+def test_an_untouched_one_is_continued(tmp_path: Path) -> None:
+    assert len(run_sweep(SWEEP, tmp_path, lambda point, out: {}, resume=False)) == 4
+    assert len(run_sweep(SWEEP, tmp_path, lambda point, out: {}, resume=True)) == 4
