@@ -48,7 +48,8 @@ def begin_program(name: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _on_signal)
-    signal.signal(signal.SIGALRM, lambda number, frame: leave())
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda number, frame: leave())
     sys.unraisablehook = _on_unraisable
     threading.excepthook = _on_thread_error
 
@@ -78,10 +79,15 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         leave()
     if _Program.asked_at is None:
         _Program.asked_at = now
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+        _limit_patience()
         raise KeyboardInterrupt
     if now - _Program.asked_at > BURST_SECONDS:
         leave()
+
+
+def _limit_patience() -> None:
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
 
 def leave() -> NoReturn:
@@ -142,7 +148,7 @@ class Interrupt:
         elif self.asked and _Program.name and _Program.asked_at is None:
             # It was acted upon. What else comes of the same burst must not disturb those who now finish their files.
             _Program.asked_at = self._asked_at
-            signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
+            _limit_patience()
 
 
 class EndsWhenStuck:
@@ -150,12 +156,12 @@ class EndsWhenStuck:
 
     Processes that work together wait for each other inside torch; if one of them dies, nothing else would end the
     others. A main thread that has seen the signal may get stuck a moment later, so it is asked again and again, by a
-    signal that means nothing else, until the block is left. Inert outside the main thread.
+    signal that means nothing else, until the block is left. Inert outside the main thread, and on Windows.
     """
 
     def __enter__(self) -> Self:
         self._previous: int | None = None
-        if threading.current_thread() is threading.main_thread():
+        if _QUESTION is not None and threading.current_thread() is threading.main_thread():
             mine, self._theirs = socket.socketpair()
             self._theirs.setblocking(False)
             self._over = threading.Event()
@@ -173,7 +179,9 @@ class EndsWhenStuck:
             self._theirs.close()  # ends the thread
 
 
-_QUESTION = signal.SIGURG  # ignored by whoever does not ask for it, so that one that comes late does no harm
+_QUESTION = getattr(
+    signal, "SIGURG", None
+)  # ignored by whoever does not ask for it, so that one that comes late does no harm
 
 
 def _on_question(number: int, frame: FrameType | None) -> None:
@@ -186,7 +194,7 @@ def _watch(signals: socket.socket, over: threading.Event) -> None:
         while numbers := signals.recv(64):
             if signal.SIGINT in numbers or signal.SIGTERM in numbers:
                 asked_at = time.monotonic()
-                while not over.wait(STUCK_SECONDS):
+                while _QUESTION is not None and not over.wait(STUCK_SECONDS):
                     if _Program.handled_at is None or _Program.handled_at < asked_at - BURST_SECONDS:
                         leave()
                     asked_at = time.monotonic()

@@ -15,6 +15,7 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -144,7 +145,10 @@ _IMPORT_FAILURES = (Exception, SystemExit)  # a script may call sys.exit
 def exports(module: ModuleType, attribute: str) -> dict[str, Any]:
     """Entries of one kind by name: the plural's, and the single one under its own name or the module's."""
     plural = attribute.removesuffix("Y") + "IES" if attribute.endswith("Y") else attribute + "S"
-    entries = dict(getattr(module, plural, {}))
+    listed = getattr(module, plural, {})
+    if not isinstance(listed, Mapping) or not all(isinstance(name, str) for name in listed):
+        raise UsageError(f'the plug-in {module.__name__} has a {plural} that is not a dict such as {{"name": ...}}')
+    entries = dict(listed)
     if hasattr(module, attribute):
         entry = getattr(module, attribute)
         name = getattr(entry, "name", None)

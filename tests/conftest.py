@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -64,12 +65,17 @@ def toy() -> ToySplit:
     return ToySplit()
 
 
-@pytest.fixture
-def toy_store(tmp_path: Path, toy: ToySplit) -> Path:
-    """A store of two toy splits, three shards each."""
-    path = tmp_path / "toy.zarr"
-    generate([toy, ToySplit(group="toy/val", count=5)], path, shard_size=4)
+@pytest.fixture(scope="session")
+def toy_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("toy") / "toy.zarr"
+    generate([ToySplit(), ToySplit(group="toy/val", count=5)], path, shard_size=4)
     return path
+
+
+@pytest.fixture
+def toy_store(tmp_path: Path, toy_template: Path) -> Path:
+    """A store of two toy splits, of three shards and two; each test has its own copy."""
+    return Path(shutil.copytree(toy_template, tmp_path / "toy.zarr"))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Programs that start at once: forked from a process that has imported what they need, with their own streams.
 
-Most of the time of a short command goes into imports. A server imports once and forks for each command; the client,
-which a test or a shell starts in place of the command, hands it words, folder, environment and streams, and ends with
-its status. Tests that are about the start itself, or that send signals, start programs as ever.
+Most of the time of a short command goes into imports. A server imports once and forks for each command. Tests hold such
+a command as a `Forked`, much like a `subprocess.Popen`; scripts start a client in its place, which hands the server its
+words, folder, environment and streams, and ends with its status. Tests that are about the start itself start programs
+as ever.
 
     python tests/forking.py serve SOCKET
     python tests/forking.py SOCKET s2rm-data info data.zarr
@@ -16,9 +17,13 @@ import os
 import socket
 import sys
 import time
+from typing import Any
 
 SIZE = 1 << 20
-MAINS = {"s2rm-data": "data", "s2rm-train": "train", "s2rm-eval": "eval"}
+MAINS = {
+    "s2rm-data": "s2rm_data.cli.data", "s2rm-train": "s2rm_data.cli.train", "s2rm-eval": "s2rm_data.cli.eval",
+    "torchrun": "elastic",
+}  # fmt: skip
 # What the commands import, most of them only when they need it.
 PRELOADED = (
     "h5py", "matplotlib.pyplot", "torch", "s2rm_data.cli.data", "s2rm_data.cli.train", "s2rm_data.cli.eval",
@@ -59,13 +64,83 @@ def command(name: str) -> list[str]:
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), server(), name]  # noqa: PTH100
 
 
+def _order(address: str, streams: list[int], **order: Any) -> tuple[socket.socket, int]:
+    """Have the server run a command; where its status will come from, and the number of its process."""
+    wire = socket.socket(socket.AF_UNIX)
+    wire.connect(address)
+    socket.send_fds(wire, [json.dumps(order).encode() + b"\n"], streams)
+    return wire, int(wire.recv(8))
+
+
 def ask(address: str, words: list[str]) -> int:
-    """Have the server run a command; its exit status."""
-    order = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109 - starts quickly
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(address)
-        socket.send_fds(server, [json.dumps(order).encode() + b"\n"], [0, 1, 2])
-        return int(server.recv(16) or b"1")
+    """Run a command on this process's streams; its exit status."""
+    folder = os.getcwd()  # noqa: PTH109 - starts quickly
+    wire, _ = _order(address, [0, 1, 2], words=words, folder=folder, environment=dict(os.environ))
+    with wire:
+        status = int(wire.recv(16) or b"1")
+    return status if status >= 0 else 128 - status
+
+
+class Forked:
+    """A command in a forked process; its streams are kept in files.
+
+    `before` names a function, such as `torture.at_work:die_before`, that is called in the process first, and what it
+    is called with. `limits` are of the module resource, such as {"RLIMIT_FSIZE": 1000}.
+    """
+
+    def __init__(
+        self,
+        *words: str,
+        cwd: str | os.PathLike[str] | None = None,
+        environment: dict[str, str] | None = None,
+        before: tuple[Any, ...] = (),
+        limits: dict[str, int] | None = None,
+    ) -> None:
+        import tempfile
+
+        self.args = list(words)
+        self.returncode: int | None = None
+        self._said: list[str] = []
+        self._files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115 - closed when the command has ended
+        with open(os.devnull) as nothing:  # noqa: PTH123
+            streams = [file.fileno() for file in (nothing, *self._files)]
+            order = {"words": self.args, "folder": os.fspath(cwd or os.getcwd()), "before": before, "limits": limits}  # noqa: PTH109
+            self._wire, self.pid = _order(server(), streams, **order, environment={**os.environ, **(environment or {})})
+
+    def poll(self) -> int | None:
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        import subprocess
+
+        if self._ended(timeout) is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def _ended(self, timeout: float | None) -> int | None:
+        import select
+
+        if self.returncode is None and select.select([self._wire], [], [], timeout)[0]:
+            self.returncode = int(self._wire.recv(16) or b"1")
+            self._wire.close()
+            for file in self._files:
+                with file:
+                    file.seek(0)
+                    self._said.append(file.read().decode(errors="replace"))
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(9)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What the command, once it has ended, has said."""
+        self.wait(timeout)
+        return self._said[0], self._said[1]
 
 
 def serve(address: str) -> None:
@@ -84,13 +159,16 @@ def serve(address: str) -> None:
             assert ready
             client = listener.accept()[0]
             if os.fork() == 0:
+                listener.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 _attend(client)
             client.close()
 
 
 def _attend(client: socket.socket) -> None:
-    """Run one command in a process of its own, and tell its client how it ended."""
+    """Run one command in a process of its own, and tell its client its number and how it ended."""
+    import contextlib
+
     data, streams, *_ = socket.recv_fds(client, SIZE, 3)
     while not data.endswith(b"\n"):
         data += client.recv(SIZE)
@@ -101,28 +179,48 @@ def _attend(client: socket.socket) -> None:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
-        _run(order["words"], order["folder"], order["environment"])
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    client.send(str(status if status >= 0 else 128 - status).encode())
+        _run(**order)
+    with contextlib.suppress(OSError):  # the client may be gone
+        client.send(f"{child:<8}".encode())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        client.send(str(status).encode())
     os._exit(0)
 
 
-def _run(words: list[str], folder: str, environment: dict[str, str]) -> None:
+def _run(
+    words: list[str],
+    folder: str,
+    environment: dict[str, str],
+    before: tuple[Any, ...] = (),
+    limits: dict[str, int] | None = None,
+) -> None:
     """As the command's own process would, down to its end."""
     import atexit
     import importlib
+    import resource
     import threading
     import traceback
 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    added = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
+    if added:
+        sys.path[1:1] = added
+        importlib.import_module("s2rm_data.registry")._all_entry_points.cache_clear()
     sys.argv = words
     status: object = 1
     try:
-        importlib.import_module(f"s2rm_data.cli.{MAINS[words[0]]}").main()
+        for name, limit in (limits or {}).items():
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+        if before:
+            module, _, function = before[0].partition(":")
+            getattr(importlib.import_module(module), function)(*before[1:])
+        importlib.import_module(MAINS[words[0]]).main()
     except SystemExit as leaving:
         status = leaving.code or 0
+        if isinstance(status, str):
+            sys.stderr.write(f"{status}\n")
     except BaseException:  # noqa: BLE001 - what an interpreter does with it
         traceback.print_exc()
     threading._shutdown()  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forking
+from forking import Forked
 
 STARTED = [sys.executable, "-m", "s2rm_data"]
 
@@ -23,15 +23,30 @@ def start(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str
     )
 
 
+def start_forked(*arguments: str, cwd: Path) -> Forked:
+    """The same at once, where what is looked at is not the start."""
+    return Forked("s2rm-data", *arguments, cwd=cwd)
+
+
 def run(*arguments: str, cwd: Path, **options: object) -> tuple[int, str, str]:
     """Exit status, standard output, standard error; a traceback is never what a user should see.
 
     Without further options the process is forked, which saves it the imports.
     """
-    command = [*(STARTED if options else forking.command("s2rm-data")), *arguments]
-    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=300, check=False, **options)  # type: ignore[call-overload]
+    if not options:
+        return run_forked("s2rm-data", *arguments, cwd=cwd)
+    command = [*STARTED, *arguments]
+    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=900, check=False, **options)  # type: ignore[call-overload]
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
+
+
+def run_forked(*words: str, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
+    """The same for any of the programs."""
+    process = Forked(*words, cwd=cwd, environment=environment)
+    out, err = process.communicate(timeout=900)
+    assert "Traceback" not in err, err
+    return process.wait(), out, err
 
 
 def output_of(code: str, **environment: str) -> str:

@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from program import run_forked
 
 from s2rm_data.store import Store
 
 TESTS = Path(__file__).parent
-PROGRAMS = {"s2rm-data": "s2rm_data", "s2rm-train": "s2rm_data.cli.train", "s2rm-eval": "s2rm_data.cli.eval"}
 SMOKE = ["--preset", "smoke", "--steps", "2", "--set", "threads=1", "--set", "validate_every=2", "--model", "toy_gru"]
 BATTLES = ["--train", "3", "--val", "0", "--steps", "4", "--radial", "8", "--angular", "16", "--backend", "engine"]
 
@@ -44,12 +42,10 @@ class Way:
     ) -> Said:
         more = self.words if plugins else ()
         path = [*(self.path if plugins else ()), TESTS, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), **variables}
-        command = [sys.executable, "-m", PROGRAMS[program], *words, *more]
-        made = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
-        assert made.returncode in statuses, made.stderr
-        assert "Traceback" not in made.stderr, made.stderr
-        return Said(made.stdout, made.stderr)
+        variables = {"PYTHONPATH": os.pathsep.join(map(str, path)), **variables}
+        status, out, err = run_forked(program, *words, *more, cwd=self.folder, **variables)
+        assert status in statuses, err
+        return Said(out, err)
 
     def completed(self, program: str, *words: str) -> list[str]:
         """What the shell offers after the line `program words...`."""

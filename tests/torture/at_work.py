@@ -6,25 +6,20 @@ moments, it is killed right before a chosen change that it makes to files: every
 
 from __future__ import annotations
 
-import functools
+import atexit
 import json
-import multiprocessing
-import multiprocessing.forkserver
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from forking import PRELOADED
+from forking import Forked
 
-from torture.cases import DOCUMENTED, Finding, Workspace, ended, environment
+from torture.cases import DOCUMENTED, Finding, Workspace, ended, forked
 from torture.processes import BALLS, command_name, draw_job, same_outcome, send_signals, wait_for_handlers
 
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
@@ -32,58 +27,14 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
 
 
-@functools.cache
-def _server() -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOADED, "torture.at_work"])
-    paths = [environment()["PYTHONPATH"], str(Path(__file__).parents[1])]
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # the server knows no other way to its modules
-    try:
-        multiprocessing.forkserver.ensure_running()
-    finally:
-        os.environ.pop("PYTHONPATH")
-        os.environ.update({} if before is None else {"PYTHONPATH": before})
-    return context
+def watched(program: str, words: list[str], folder: Path, dies_before: int = 0) -> Forked:
+    """A command that counts the changes it makes to files, and dies before one of them."""
+    folder.mkdir(exist_ok=True)
+    return forked(program, *words, before=("torture.at_work:count_changes", dies_before, str(folder / "changes")))
 
 
-class AtWork:
-    """A command in a forked process; to be used like `subprocess.Popen`."""
-
-    def __init__(self, program: str, words: list[str], folder: Path, dies_before: int = 0) -> None:
-        self.args = [program, *words]
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
-        for name in ("stdout", "stderr"):
-            (folder / name).write_text("")
-        self._process = _server().Process(target=_work, args=(program, words, str(folder), dies_before))
-        self._process.start()
-        self.pid: int = self._process.pid
-
-    @property
-    def returncode(self) -> int | None:
-        return self._process.exitcode
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        self._process.join(timeout)
-        if self.poll() is None:
-            raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        return (self.folder / "stdout").read_text(), (self.folder / "stderr").read_text()
-
-
-def _work(program: str, words: list[str], folder: str, dies_before: int) -> None:
-    """The forked process: count the changes it makes to files, and die before one of them."""
+def count_changes(dies_before: int, result: str) -> None:
+    """Called in the forked process, before the command."""
     made = 0
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -93,20 +44,8 @@ def _work(program: str, words: list[str], folder: str, dies_before: int) -> None
             if made == dies_before:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-    sys.argv = [f"s2rm-{program}", *words]
     sys.addaudithook(watch)
-    try:
-        _main_of(program)()
-    finally:
-        (Path(folder) / "changes").write_text(str(made))
-
-
-def _main_of(program: str) -> Callable[[], None]:
-    from s2rm_data.cli import data, eval, train
-
-    return {"data": data.main, "train": train.main, "eval": eval.main}[program]
+    atexit.register(lambda: Path(result).write_text(str(made)))
 
 
 def _draw(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path]:
@@ -136,7 +75,7 @@ def _parts(workspace: Workspace) -> Path:
 
 
 def _run(program: str, words: list[str], streams: Path) -> None:
-    status, _, err = ended(AtWork(program, words, streams))
+    status, _, err = ended(watched(program, words, streams))
     if status and not (words[0] in ONCE and status == 2):
         raise Finding(f"{words} fails with {status}: {err[-1000:]}")
 
@@ -171,7 +110,7 @@ def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
         kills = 0
         for _ in range(rng.randint(1, 8)):
             chosen = 1 + int(changes * rng.random() ** 2) if rng.random() < 0.5 else 0
-            process = AtWork(program, words, folder / "streams", chosen)
+            process = watched(program, words, folder / "streams", chosen)
             if not chosen:
                 wait_for_handlers(process.pid)
                 time.sleep(seconds * rng.random())
@@ -187,7 +126,7 @@ def signals_at_work(rng: random.Random, workspace: Workspace) -> int:
     with workspace.fresh() as folder:
         program, words, out = _draw(rng, workspace, folder)
         reference, seconds, _ = _undisturbed(workspace, program, words, out)
-        process = AtWork(program, words, folder / "streams")
+        process = watched(program, words, folder / "streams")
         wait_for_handlers(process.pid)
         time.sleep(seconds * rng.random())
         sent = send_signals(rng, process)

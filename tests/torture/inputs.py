@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import random
-import shutil
 import string
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ def word(rng: random.Random) -> str:
     return rng.choice(WORDS)
 
 
+@functools.cache
 def _commands() -> list[tuple[list[str], click.Command]]:
     from s2rm_data.cli.data import data
 
@@ -49,10 +50,8 @@ def command_line(rng: random.Random, workspace: Workspace) -> None:
     line = [*names, *(w for w in drawn if w not in ("--plugin", "-j", "--workers"))]
     if "--dry-run" in options:
         line.append("--dry-run")
-    with workspace.fresh() as folder:
-        shutil.copytree(workspace.toy, folder / "toy.zarr")
-        with _inside(folder), bounded():
-            _run(data, line)
+    with workspace.borrowed(workspace.toy) as copy, _inside(copy.folder), bounded():
+        _run(data, line)
 
 
 @contextlib.contextmanager
@@ -79,7 +78,6 @@ def _run(command: click.Command, line: list[str]) -> None:
 
 def assignments(rng: random.Random, workspace: Workspace) -> None:
     """Random values for random fields of a run: a message, or a config."""
-    from s2rm_data.store import Store
     from s2rm_data.training.config import parse_assignments, settable_names
     from s2rm_data.training.resolve import Overrides, resolve
 
@@ -91,7 +89,7 @@ def assignments(rng: random.Random, workspace: Workspace) -> None:
         try:
             fields = parse_assignments(texts)
             overrides = Overrides(task="bballs", model=model, preset="smoke", device="cpu", fields=fields)
-            resolve(Store(workspace.store), overrides, lambda text: None)
+            resolve(workspace.opened, overrides, lambda text: None)
         except S2RMError:
             return
         except Finding:

@@ -21,16 +21,28 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from torture.at_work import kill_at_work, signals_at_work
 from torture.cases import Finding, Workspace, generator
 from torture.clients import clients
+from torture.handed import cache_folder, config_file, parts, plugin, policy, replay_file, sweep
 from torture.inputs import assignments, command_line
 from torture.parts import kill_parts
 from torture.processes import full_disk, kill, rivals, signals
+from torture.services import bucket, viewer, wrong_actions
 from torture.stores import damage, damage_run, hostile
 
 # Attack -> function, and how many cases of it make one round.
 ATTACKS: dict[str, tuple[Callable[..., int | None], int]] = {
-    "damage": (damage, 20),
-    "hostile": (hostile, 20),
-    "damage_run": (damage_run, 10),
+    "damage": (damage, 10),
+    "hostile": (hostile, 5),
+    "damage_run": (damage_run, 5),
+    "parts": (parts, 2),
+    "cache_folder": (cache_folder, 2),
+    "bucket": (bucket, 2),
+    "config_file": (config_file, 5),
+    "policy": (policy, 2),
+    "plugin": (plugin, 2),
+    "replay_file": (replay_file, 2),
+    "sweep": (sweep, 2),
+    "wrong_actions": (wrong_actions, 2),
+    "viewer": (viewer, 1),
     "command_line": (command_line, 100),
     "assignments": (assignments, 50),
     "kill": (kill, 2),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
-import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from hostile_stores import replace_object, reseal, spelled
-from toy import ToySplit, tree
+from toy import ToySplit
 
 from s2rm_data.errors import S2RMError
 from s2rm_data.making import generate
 from s2rm_data.sealing import read_run
 from s2rm_data.store import Store, verify
-from torture.cases import Finding, Workspace, bounded
+from torture.cases import Borrowed, Finding, Workspace, bounded
 
 ODD: list[Any] = [
     None, True, False, 0, -1, 1, 2, 10**9, 10**18, 2**64, 10**30, 1.5, 1e300, "", "x", "..", "../x", "/etc/passwd",
@@ -53,60 +54,39 @@ def damage_file(rng: random.Random, path: Path, others: list[Path]) -> str:
     return kind
 
 
-def read_everything(path: Path) -> dict[str, bytes]:
+def read_everything(path: Path, within: str = "") -> dict[str, bytes]:
+    """Every array; of one group if `within` names one."""
     store = Store(path)
     return {
         f"{group}/{name}": array[:].tobytes()
         for group in store.manifest.groups
+        if within not in store.manifest.groups or group == within
         for name, array in store[group].arrays.items()
     }
 
 
-def _restored(workspace: Workspace, folder: Path) -> Path:
-    shutil.copytree(workspace.toy, folder / "toy.zarr")
-    return folder / "toy.zarr"
-
-
-BLOWS = 8  # to one copy of a store, each put right before the next
+BLOWS = 20  # per case, each put right before the next
 
 
 def damage(rng: random.Random, workspace: Workspace) -> int:
     """Objects of a store are damaged, one after the other: verify and a reader notice. Returns the damages."""
-    with workspace.fresh() as folder:
-        path = _restored(workspace, folder)
-        files = sorted(p for p in path.rglob("*") if p.is_file())
-        done = 0
-        for _ in range(BLOWS):
-            target = rng.choice(files)
-            sound = target.read_bytes()
-            kind = damage_file(rng, target, files)
-            if not _holds(target, sound):
-                _is_noticed(path, f"{kind} of {target.relative_to(path)}")
+    done = 0
+    for _ in range(BLOWS):
+        with workspace.borrowed(workspace.toy) as copy:
+            target = rng.choice(copy.files)
+            kind = damage_file(rng, target, copy.files)
+            if not copy.is_sound(target):
+                _is_noticed(copy.path, target, f"{kind} of {target.relative_to(copy.path)}")
                 done += 1
-            _put_back(target, sound)
-        return done
+    return done
 
 
-def _holds(path: Path, sound: bytes) -> bool:
-    """Whether nothing has changed, as after a swap with itself."""
-    plain = path.is_file() and not path.is_symlink() and path.stat().st_size == len(sound)
-    return plain and path.read_bytes() == sound
-
-
-def _put_back(path: Path, sound: bytes) -> None:
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    else:
-        path.unlink(missing_ok=True)
-    path.write_bytes(sound)
-
-
-def _is_noticed(path: Path, what: str) -> None:
+def _is_noticed(path: Path, target: Path, what: str) -> None:
     with bounded():
         if not verify(path).problems:
             raise Finding(f"{what} goes unnoticed by verify")
         try:
-            read_everything(path)
+            read_everything(path, within="/".join(target.relative_to(path).parts[:2]))
         except S2RMError:
             return
     raise Finding(f"{what} goes unnoticed by a reader")
@@ -132,34 +112,48 @@ def mutate(rng: random.Random, document: Any) -> None:
     elif deed == "rename" and isinstance(node, dict):
         node[str(rng.choice(ODD))[:200]] = node.pop(key)
     elif deed == "deep":
-        value: Any = rng.choice(ODD)
+        value: Any = deepcopy(rng.choice(ODD))
         for _ in range(rng.randint(1, 300)):
             value = [value] if rng.random() < 0.5 else {"a": value}
         node[key] = value
     else:
-        node[key] = rng.choice(ODD)
+        node[key] = deepcopy(rng.choice(ODD))  # a later change must not reach the list itself
 
 
-def hostile(rng: random.Random, workspace: Workspace) -> None:
-    """A sealed document says something odd: reading refuses, or what it reads is what was stored."""
-    with workspace.fresh() as folder:
-        path = _restored(workspace, folder)
-        sound = read_everything(path)
-        name = rng.choice(sorted(n for n in tree(path) if n.endswith("zarr.json")))
-        count = rng.randint(1, 3)
-        if name == "zarr.json":
-            reseal(path, lambda document: [mutate(rng, document) for _ in range(count)] and None)
-        else:
-            document = json.loads((path / name).read_bytes())
-            for _ in range(count):
-                mutate(rng, document)
-            replace_object(path, name, spelled(document))
-        with bounded():
-            _only_our_errors(lambda: verify(path))
-            found = _only_our_errors(lambda: read_everything(path))
-            if found is not None and any(found.get(key, value) != value for key, value in sound.items()):
-                raise Finding(f"a sealed change of {name} makes other data")
-            _only_our_errors(lambda: generate([ToySplit(group="toy/new")], path, shard_size=4))
+@functools.cache
+def _content(path: Path) -> dict[str, bytes]:
+    return read_everything(path)
+
+
+def hostile(rng: random.Random, workspace: Workspace) -> int:
+    """Sealed documents say something odd: reading refuses, or what it reads is what was stored. Returns the lies."""
+    sound = _content(workspace.toy)
+    for _ in range(BLOWS):
+        with workspace.borrowed(workspace.toy) as copy:
+            name = _lie(rng, copy)
+            with bounded():
+                _only_our_errors(lambda: verify(copy.path))
+                found = _only_our_errors(lambda: read_everything(copy.path))
+                if found is not None and any(found.get(key, value) != value for key, value in sound.items()):
+                    raise Finding(f"a sealed change of {name} makes other data")
+                if rng.random() < 0.2:
+                    _only_our_errors(lambda: generate([ToySplit(group="toy/new")], copy.path, shard_size=4))
+    return BLOWS
+
+
+def _lie(rng: random.Random, copy: Borrowed) -> str:
+    """Change a document of a store in one to three places, and seal it; its name."""
+    documents = [path for path in copy.files if path.name == "zarr.json"]
+    name = rng.choice(documents).relative_to(copy.path).as_posix()
+    count = rng.randint(1, 3)
+    if name == "zarr.json":
+        reseal(copy.path, lambda document: [mutate(rng, document) for _ in range(count)] and None)
+    else:
+        document = json.loads((copy.path / name).read_bytes())
+        for _ in range(count):
+            mutate(rng, document)
+        replace_object(copy.path, name, spelled(document))
+    return name
 
 
 def _only_our_errors(work: Any) -> Any:
@@ -169,30 +163,37 @@ def _only_our_errors(work: Any) -> Any:
         return None
 
 
-def damage_run(rng: random.Random, workspace: Workspace) -> None:
-    """A file of a run folder is damaged: reading it raises one of our errors, or gives what was saved."""
+def damage_run(rng: random.Random, workspace: Workspace) -> int:
+    """Files of a run folder are damaged: reading it raises one of our errors, or gives what was saved."""
     from s2rm_data.models.weights import load_model
     from s2rm_data.training.checkpoint import load_state
     from s2rm_data.training.folder import RunFolder, read_log
 
-    with workspace.fresh() as folder:
-        path = folder / "run"
-        shutil.copytree(workspace.run, path)
-        files = [path / n for n in ("config.json", "run.json", "log.jsonl", "best.safetensors", "state.safetensors")]
-        target = rng.choice(files)
-        kind = rng.choice(["flip", "json"]) if target.suffix == ".json" else "flip"
-        if kind == "json":
-            document = json.loads(target.read_bytes())
-            mutate(rng, document)
-            target.write_text(json.dumps(document))
-        else:
-            damage_file(rng, target, [f for f in files if f != target])
-        with bounded():
-            for read in (
-                lambda: read_run(path),
-                lambda: load_model(path / "best.safetensors"),
-                lambda: load_state(path / "state.safetensors"),
-                lambda: read_log(path / "log.jsonl") if (path / "log.jsonl").is_file() and kind == "json" else None,
-                lambda: RunFolder(path).open(resume=True, overwrite=False),
-            ):
-                _only_our_errors(read)
+    names = ("config.json", "run.json", "log.jsonl", "best.safetensors", "state.safetensors")
+    for _ in range(BLOWS):
+        with workspace.borrowed(workspace.run) as copy:
+            path, files = copy.path, [copy.path / name for name in names]
+            target = rng.choice(files)
+            if target.suffix == ".json" and rng.random() < 0.5:
+                document = json.loads(target.read_bytes())
+                mutate(rng, document)
+                target.write_text(json.dumps(document))
+            else:
+                damage_file(rng, target, [f for f in files if f != target])
+            with bounded():
+                for read, of in (
+                    (read_run, path),
+                    (load_model, path / "best.safetensors"),
+                    (load_state, path / "state.safetensors"),
+                    (read_log, path / "log.jsonl"),
+                    (_open_and_close, RunFolder(path)),
+                ):
+                    _only_our_errors(functools.partial(read, of))
+    return BLOWS
+
+
+def _open_and_close(folder: Any) -> None:
+    try:
+        folder.open(resume=True, overwrite=False)
+    finally:
+        folder.close()
