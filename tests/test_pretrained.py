@@ -31,3 +31,16 @@ def test_the_weights_for_balls_beat_the_copy_on_new_balls(tmp_path: Path) -> Non
     found = s2.evaluate([FOLDERS[0].parent / "bballs-s2gru"], store, sequences=6, quick=True, quiet=True)
     scores = found.results["bballs"]["one_step"]["test_3"]
     assert scores["runs"]["bballs-s2gru"]["f1"] > 0.8 > scores["references"]["copy_previous"]["f1"]
+
+
+def test_the_weights_for_battles_beat_the_copy_on_new_battles(tmp_path: Path) -> None:
+    store = tmp_path / "new.zarr"
+    s2.generate("sc2", store, scenario=["3s5z"], train=0, val=4, radial=8, angular=24, seed=11, quiet=True)
+    folder = FOLDERS[0].parent / "sc2-s2gru"
+    scores = s2.evaluate([folder], store, dropped_views=[0.0], quick=True, quiet=True).results["sc2"]["robustness"][
+        "100"
+    ]
+    own, copy = scores["runs"]["sc2-s2gru"], scores["references"]["copy_previous"]
+    assert own["fm_f1"] > copy["fm_f1"]
+    assert own["ut_f1_units"] > copy["ut_f1_units"]
+    assert own["ll"] > copy["ll"]

@@ -5,6 +5,8 @@ Legend: n = 2 coordinates, d embedding size, M modules, N positions.
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor, nn
 
@@ -32,9 +34,14 @@ class PositionalEmbedding(nn.Module):
         self.register_buffer("frequency", frequency, persistent=False)
 
     def forward(self, position: Tensor) -> Tensor:
-        """(..., 2) -> (..., d). sin^2 + cos^2 = 1 in each pair, so |s| is the constant sqrt(d / 2)."""
-        angle = (position.unsqueeze(-1) * self.frequency).flatten(-2)
-        return torch.cat([angle.sin(), angle.cos()], -1) * angle.shape[-1] ** -0.5
+        """(..., 2) -> (..., d)."""
+        return _embedded(position, self.frequency)
+
+
+def _embedded(position: Tensor, frequency: Tensor) -> Tensor:
+    """sin^2 + cos^2 = 1 in each pair, so |s| is the constant sqrt(d / 2)."""
+    angle = (position.unsqueeze(-1) * frequency).flatten(-2)
+    return torch.cat([angle.sin(), angle.cos()], -1) * angle.shape[-1] ** -0.5
 
 
 def arena_positions(arena_size: tuple[float, float]) -> Tensor:
@@ -50,7 +57,13 @@ def covering_embeddings(config: ModelConfig, count: int) -> Tensor:
     Farthest-point sampling from several starts; the start that leaves the worst position best covered is kept.
     Random embeddings would leave most of the arena outside every enclave (95% of positions with d = 16, tau = 0.6).
     """
-    embedded = PositionalEmbedding(config, device="cpu")(arena_positions(config.arena_size))
+    frequency = PositionalEmbedding(config, device="cpu").frequency
+    return _covering(config.arena_size, tuple(frequency.tolist()), count).clone()
+
+
+@functools.lru_cache(maxsize=32)  # a model is built more often than its arena changes, also to be loaded
+def _covering(arena_size: tuple[float, float], frequency: tuple[float, ...], count: int) -> Tensor:
+    embedded = _embedded(arena_positions(arena_size), torch.tensor(frequency, device="cpu"))
     starts = range(0, len(embedded), max(1, len(embedded) // 64))
     sampled = [_farthest_points(embedded, count, start) for start in starts]
     best, _ = max(sampled, key=lambda found: found[1])

@@ -183,7 +183,7 @@ def test_every_model_overfits_one_small_batch(name, task, small, make_batch):
 @pytest.mark.parametrize(("name", "codec"), [("s2gru", "conv"), ("lstm", "conv"), ("s2gru", "waves")])
 def test_the_other_codecs_overfit_one_small_batch(name, codec, task, small, make_batch):
     model = build(name, task=task, **small(name, task, codec=codec, width=16))
-    losses = train(model, make_batch(task, B=2, T=2, V=3, Q=2), 150, 4e-3)
+    losses = train(model, make_batch(task, B=2, T=2, V=3, Q=2), 250, 4e-3)
     assert losses[-1] < 0.1 * losses[0]
 
 

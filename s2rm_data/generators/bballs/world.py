@@ -80,6 +80,7 @@ OPTIONS = (
     Option(
         name="render",
         parse=one_of("binary", "grey", "colour"),
+        metavar="binary|grey|colour",
         help="Frames of one bit per pixel, or smooth in grey or colour; models train on binary frames.",
         shown="binary",
     ),

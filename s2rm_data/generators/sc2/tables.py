@@ -11,7 +11,7 @@ from s2rm_data.evaluation.tables import Comparison, Table, compare
 from s2rm_data.generators.sc2 import paper
 from s2rm_data.generators.sc2.examples import PolarExample
 
-# The paper's names; its table does not say whether UT-F1 counts the class `nothing there`: both are given.
+# The paper's names.
 SCORES = {
     "ut_f1": "UT-F1",
     "ut_f1_units": "UT-F1, units only",
@@ -19,6 +19,12 @@ SCORES = {
     "nmse": "NMSE",
     "ll": "LL",
 }
+MEANINGS = (
+    "UT-F1 is the F1 score of the unit types, a mean over the types that occur; the paper does not say whether it "
+    "counts ‘nothing there’ as a type, so it is given with and without (units only). FM-F1 is the F1 score of the "
+    "friendly markers, NMSE the negative mean squared error of health, energy, cooldown and shield, and LL the "
+    "log-likelihood of the whole image."
+)
 _MAIN = "fm_f1"
 
 

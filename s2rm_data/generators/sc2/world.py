@@ -52,6 +52,7 @@ OPTIONS = (
     Option(
         name="preset",
         parse=one_of("paper"),
+        metavar="paper",
         help="paper: all scenarios of the paper, four to train on, two to test on.",
     ),
     Option(name="train", parse=whole(0), help="Training episodes per scenario.", shown="3000"),
@@ -76,6 +77,7 @@ OPTIONS = (
     Option(
         name="backend",
         parse=one_of("auto", "engine", "starcraft2"),
+        metavar="auto|engine|starcraft2",
         choices=lambda: ("auto", "engine", "starcraft2"),
         default="auto",
         help="What plays the battles: the embedded engine, or the StarCraft II at SC2PATH; auto: the game if there is "
