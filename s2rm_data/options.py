@@ -54,7 +54,7 @@ class Option:
 def whole(low: int, high: int = 10**9) -> Parser:
     """A whole number from `low` to `high`."""
 
-    def parse(given: Any) -> int:
+    def whole_number(given: Any) -> int:
         try:
             value = int(given)
         except (TypeError, ValueError, OverflowError):
@@ -63,7 +63,7 @@ def whole(low: int, high: int = 10**9) -> Parser:
             raise UsageError(f"it must be a whole number from {low} to {high}")
         return value
 
-    return parse
+    return whole_number
 
 
 def integer(given: Any) -> int:

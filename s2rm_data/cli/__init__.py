@@ -3,9 +3,6 @@
 import sys
 from pathlib import PurePath
 
-if sys.platform == "win32":
-    sys.exit("s2rm-data needs the locks and signals of Linux or macOS; on Windows, run it within WSL 2")
-
 _PROGRAMS = (("s2rm-data",), ("s2rm-train",), ("s2rm-eval",), ("s2rm-reproduce",), ("s2rm_data", "__main__.py"))
 
 # As a program, be ready for signals before anything else is imported. `-m` is what `python -m s2rm_data.cli.train` has

@@ -11,7 +11,7 @@ import click
 
 import s2rm_data
 from s2rm_data.addresses import StorePath, store_path
-from s2rm_data.cli.options import STORE_PATH, cache_options, plugin_option, shard_cache
+from s2rm_data.cli.options import STORE_PATH, cache_options, plugin_option, runs_option, shard_cache
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cli.world_options import with_world_options
@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 )
 @click.version_option(s2rm_data.__version__, prog_name="s2rm-eval")
 @click.argument("paths", metavar="[RUN]...", type=click.Path(path_type=Path), nargs=-1)
-@click.option(
-    "--run",
-    "runs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Run folder of s2rm-train, or a folder of them; may be repeated. The same as RUN.",
-)
+@runs_option("Run folder of s2rm-train, or a folder of them; may be repeated. The same as RUN.")
 @click.option("--store", type=STORE_PATH, default=None, help="Store.  [default: the runs' own]")
 @cache_options
 @click.option(

@@ -15,6 +15,7 @@ from s2rm_data.addresses import StorePath, store_path
 from s2rm_data.cli.sizes import size_nbytes
 from s2rm_data.cores import available_cores
 from s2rm_data.errors import UsageError
+from s2rm_data.options import Option
 from s2rm_data.registry import load_plugin
 
 if TYPE_CHECKING:
@@ -57,6 +58,17 @@ def out_folder(default: str, words: str) -> Callable[[F], F]:
     return click.option(
         "-o", "--out", type=click.Path(path_type=Path), default=Path(default), show_default=True, help=words
     )
+
+
+def metavar(option: Option) -> str:
+    """What help texts show for the value of a world's option."""
+    kinds = {"str": "TEXT", "whole_number": "NUMBER", "integer": "NUMBER", "number": "NUMBER"}
+    return option.metavar or kinds.get(getattr(option.parse, "__name__", ""), "VALUE")
+
+
+def runs_option(words: str) -> Callable[[F], F]:
+    """--run: run folders, as often as it is given."""
+    return click.option("--run", "runs", type=click.Path(path_type=Path), multiple=True, help=words)
 
 
 def plugin_option() -> click.Option:

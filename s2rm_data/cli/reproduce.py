@@ -41,6 +41,12 @@ _RUNNING: set[subprocess.Popen[str]] = set()
     shell_complete=completing(WORLDS.names),
     help="World to reproduce; may be repeated.  [default: all that have a reproduction]",
 )
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    default=None,
+    help="Training steps of every model; a search has a quarter of them.  [default: those of the size]",
+)
 @click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one per core]")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done; make and train nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
@@ -55,6 +61,7 @@ def reproduce(
     out: Path,
     size: str,
     worlds: tuple[str, ...],
+    steps: int | None,
     jobs: int | None,
     only_plan: bool,
     yes: bool,
@@ -64,7 +71,7 @@ def reproduce(
 
     Interrupt it at any time; the same command resumes it. Results and reports are in OUT/results.
     """
-    plan = _plan(out, size, worlds, plugins)
+    plan = _plan(out, size, worlds, plugins, steps)
     side_by_side = jobs or available_cores()
     if only_plan:
         _show(plan)
@@ -94,7 +101,7 @@ def _show(plan: Plan) -> None:
     _say(f"{steps:,} training steps left; without --plan, the data are made first and the time is measured on them")
 
 
-def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...]) -> Plan:
+def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...], steps: int | None) -> Plan:
     try:
         from s2rm_data.evaluation.world import evaluation_of
     except ModuleNotFoundError:
@@ -105,7 +112,8 @@ def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...
     if without := [name for name in worlds if parts[name] is None]:
         having = [name for name in WORLDS.names() if evaluation_of(WORLDS.load(name)).reproduction]
         raise UsageError(f"the world {without[0]} has no reproduction; those that have one: {', '.join(having)}")
-    return Plan(folder=out, size=size, worlds={name: part for name, part in parts.items() if part}, plugins=plugins)
+    having_one = {name: part for name, part in parts.items() if part}
+    return Plan(folder=out, size=size, worlds=having_one, plugins=plugins, training_steps=steps)
 
 
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
@@ -153,7 +161,10 @@ def _run(job: Job, folder: Path) -> Job:
 
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
-    """Seconds of training that are left, validations included, from a few timed steps of every model."""
+    """Seconds of training that are left, validations included, from a few timed steps of every model.
+
+    As many processes are timed at once as will train at once: two threads of one core are not two cores.
+    """
     total = 0.0
     for world in plan.worlds:
         searches = plan.search_jobs(world) if len(plan.rates) > 1 else []
@@ -161,7 +172,7 @@ def _estimate(plan: Plan, side_by_side: int) -> float:
         for model in dict.fromkeys(_model_of(job) for job in left):
             own = [job for job in left if _model_of(job) == model]
             steps = sum(job.steps for job in own)
-            seconds = steps * _seconds_per_step(own[0])
+            seconds = steps * _seconds_per_step(own[0], min(side_by_side, len(left)))
             _say(f"{world} {model}: {len(own)} runs, {steps:,} steps: {_duration(seconds)}")
             total += seconds
     return total / side_by_side
@@ -171,13 +182,20 @@ def _model_of(job: Job) -> str:
     return job.arguments[job.arguments.index("--model") + 1]
 
 
-def _seconds_per_step(job: Job) -> float:
+def _seconds_per_step(job: Job, side_by_side: int) -> float:
+    """The mean over `side_by_side` processes that time the same model at the same time."""
     words = [word for word in job.arguments if word not in ("--resume", "-q")]
     where = words.index("--out")
     command = [sys.executable, "-m", "s2rm_data.cli.train", *words[:where], *words[where + 2 :], "--dry-run", "--json"]
+    with ThreadPoolExecutor(side_by_side) as pool:
+        timed = list(pool.map(lambda _: _timed(command, job.name), range(side_by_side)))
+    return sum(timed) / side_by_side
+
+
+def _timed(command: list[str], name: str) -> float:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise S2RMError(f"cannot time {job.name}: {done.stderr.strip()[-500:]}")
+        raise S2RMError(f"cannot time {name}: {done.stderr.strip()[-500:]}")
     found = json.loads(done.stdout)
     return float(found["seconds"]) / int(found["steps"])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
+from s2rm_data.cli.options import STORE_PATH, runs_option
 from s2rm_data.cli.progress import progress_for
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.cli.sizes import human
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
 @click.command(epilog=EXIT_STATUSES)
 @click.argument("store", type=STORE_PATH)
-@click.option(
-    "--run",
-    "runs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Run folder of s2rm-train whose predictions are shown beside the truth, or a folder of them; may be repeated.",
+@runs_option(
+    "Run folder of s2rm-train whose predictions are shown beside the truth, or a folder of them; may be repeated."
 )
 @click.option("--device", default=None, help="cpu, cuda or cuda:1 for --run.  [default: a GPU if there is one]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes any free one.")

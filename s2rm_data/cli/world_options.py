@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from s2rm_data.cli.options import TakesPlugins
+from s2rm_data.cli.options import TakesPlugins, metavar
 from s2rm_data.errors import UsageError
 from s2rm_data.options import Option
 from s2rm_data.registry import WORLDS
@@ -63,7 +63,7 @@ def _parameter(meanings: list[tuple[World, Option]]) -> click.Option:
         [first.flag, first.name],
         default=None,
         multiple=first.many,
-        metavar=first.metavar or "VALUE",
+        metavar=metavar(first),
         help=" ".join(f"{world.name}: {_help(option)}" for world, option in meanings),
     )
 

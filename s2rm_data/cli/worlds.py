@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from s2rm_data.cli.generation import Run, run_generation
-from s2rm_data.cli.options import completing, generation_options, plugin_option
+from s2rm_data.cli.options import completing, generation_options, metavar, plugin_option
 from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.errors import UsageError
 from s2rm_data.options import Option
@@ -19,7 +19,7 @@ class OptionType(click.ParamType):
 
     def __init__(self, option: Option) -> None:
         self.option = option
-        self.name = option.metavar or {"str": "TEXT"}.get(getattr(option.parse, "__name__", ""), "VALUE")
+        self.name = metavar(option)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:

@@ -61,7 +61,7 @@ def _draw(axes: Any, table: Table) -> None:
 
 
 def _draw_paper(axes: Any, table: Table) -> None:
-    for row in table.rows:
+    for row in {row.model: row for row in table.rows}.values():  # once, however many configs of a model were run
         _paper_line(axes, row, list(range(len(table.columns))))
     _fit(axes, _paper_values(table))
 
@@ -93,13 +93,12 @@ def _line(axes: Any, row: Row, places: Sequence[int], **style: Any) -> None:
 def _paper_line(axes: Any, row: Row, places: Sequence[int]) -> None:
     points = [(x, cell.paper) for x, cell in zip(places, row.cells, strict=True) if cell.paper is not None]
     if points:
-        label = f"paper: {row.label.removesuffix(' (not run here)')}"
         axes.plot(
             *zip(*points, strict=True),
             color=row.colour or REFERENCE_COLOUR,
             ls="--",
             lw=1.0,
             alpha=0.8,
-            label=label,
+            label=f"paper: {row.model}",
             zorder=2,
         )

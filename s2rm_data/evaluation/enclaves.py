@@ -80,6 +80,7 @@ def enclave_table(found: Mapping[str, Enclaves], runs: Sequence[Run]) -> Table |
         columns=tuple(_COLUMNS),
         rows=tuple(rows),
         digits=2,
+        counts=("modules", "modules that cover nothing"),
     )
 
 
@@ -90,7 +91,8 @@ def enclave_section(
     notes = {name: world.arena_note(page.store) for name, world in worlds.items()}
     section = Section(
         title="Enclaves",
-        text="After the paper's figure 5: for every position, how much each module answers for it."
+        text="After the paper's figure 5: each module of an S2RM serves a part of the arena, its enclave. The maps "
+        "show for every position x how much each module answers for it, Z(P(x), p)."
         + "".join(f" {sentence}" for sentence, _ in notes.values() if sentence),
         tables=[table],
     )

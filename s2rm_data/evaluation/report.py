@@ -111,6 +111,7 @@ def page(
             runs=runs,
             sections=sections,
             verdicts=_verdicts(sections),
+            rehearsals=list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke")),
             notes=notes,
             paper=PAPER,
             budget=_budget,
@@ -137,7 +138,7 @@ def _budget(run: Run) -> str:
     if not training:
         return "trained elsewhere"
     steps = f"{training['steps']:,} steps" if training.get("steps") else f"{training.get('epochs', '?')} epochs"
-    return steps + (f" of {training['batch_size']}" if training.get("batch_size") else "")
+    return steps + (f", batches of {training['batch_size']}" if training.get("batch_size") else "")
 
 
 def _inlined(path: Path) -> str:

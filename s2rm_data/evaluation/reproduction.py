@@ -74,6 +74,7 @@ class Plan:
     size: str = SIZES[0]
     rates: tuple[float, ...] = (1e-3, 3e-3, 6e-3)
     plugins: tuple[str, ...] = ()  # named with --plugin, for every command
+    training_steps: int | None = None  # of every model, instead of the size's
 
     def __post_init__(self) -> None:
         if not self.rates:
@@ -105,7 +106,7 @@ class Plan:
         ]
 
     def steps(self, world: str) -> int:
-        return self.worlds[world].sizes[self.size].steps
+        return self.training_steps or self.worlds[world].sizes[self.size].steps
 
     def search_jobs(self, world: str) -> list[Job]:
         steps = max(1, self.steps(world) // SEARCH_PART)

@@ -72,11 +72,14 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """`kind` is model, reference or paper. `oracle`: it reads what it predicts, and is not called the best."""
+    """`kind` is model, reference or paper. `model`: its title, which several configs, and the paper, share. `oracle`:
+    it reads what it predicts, and is not called the best.
+    """
 
     label: str
     kind: str
     cells: tuple[Cell, ...]
+    model: str = ""
     colour: str = ""
     marker: str = "x"
     oracle: bool = False
@@ -85,7 +88,8 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Larger is better in every column. `in_distribution`: the columns of what the models were trained on.
+    """Larger is better in every column. `in_distribution`: the columns of what the models were trained on. `counts`:
+    the columns of whole numbers.
 
     `short`: names under which it is found beside its own, if no other table evaluated with it has them.
     """
@@ -98,6 +102,7 @@ class Table:
     rows: tuple[Row, ...]
     digits: int = 3
     in_distribution: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
     world: str = ""
     short: tuple[str, ...] = ()
 
@@ -197,7 +202,8 @@ def compare(
         cells = [Cell(paper=column.paper.get(model)) for column in columns.values()]
         if any(cell.paper is not None for cell in cells):
             look = look_of(model)
-            rows.append(Row(label=f"{look.title} (not run here)", kind="paper", cells=tuple(cells), colour=look.colour))
+            label = f"{look.title} (not run here)"
+            rows.append(Row(label=label, model=look.title, kind="paper", cells=tuple(cells), colour=look.colour))
     return tuple(rows)
 
 
@@ -213,6 +219,7 @@ def _model_row(
         cells.append(Cell(values=tuple(v for v in found if v is not None), paper=column.paper.get(entry.model_name)))
     return Row(
         label=entry.label,
+        model=entry.look.title,
         kind="model",
         cells=tuple(cells),
         colour=entry.colour,

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from buckets import flip, tree_at
-from program import run, start
+from program import run, start_forked
 from toy import tree
 
 from s2rm_data.store.place import place_of
@@ -16,7 +16,7 @@ BALLS = ["bballs", "--balls", "3", "--train", "120", "--val", "10", "--test", "0
 
 def test_a_killed_command_is_resumed_to_the_bytes_of_a_folder(bucket: str, tmp_path: Path) -> None:
     words, url = [*BALLS, "--shard-size", "10"], f"{bucket}/data.zarr"
-    victim = start(*words, "-o", url, cwd=tmp_path)
+    victim = start_forked(*words, "-o", url, cwd=tmp_path)
     shards = "bballs/train/frames"
     while victim.poll() is None and not any("/c." in name for name in place_of(url).names(shards)):
         time.sleep(0.02)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
-from program import run, start
+from forking import Forked
+from program import run, start, start_forked
 from toy import tree
 
 from s2rm_data.cli.data import data
@@ -185,8 +186,8 @@ LONG = [
 ]
 
 
-def wait_for_shards(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+def wait_for_shards(path: Path, process: Forked) -> None:
+    deadline = time.monotonic() + 600
     while not list(path.glob("bballs/train/frames/c.*")) and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
@@ -194,10 +195,10 @@ def wait_for_shards(path: Path, process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
-    process = start(*LONG, cwd=tmp_path)
+    process = start_forked(*LONG, cwd=tmp_path)
     wait_for_shards(tmp_path / "data.zarr", process)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Run the same command again" in err
@@ -214,7 +215,7 @@ def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: P
     rng, path, killed = random.Random(0), tmp_path / "killed.zarr", 0
     for _ in range(3):  # tests/torture has many more
         shards = len(list(path.glob("bballs/*/seed/c.*")))
-        process = start(*command, "-o", "killed.zarr", cwd=tmp_path)
+        process = start_forked(*command, "-o", "killed.zarr", cwd=tmp_path)
         while process.poll() is None and len(list(path.glob("bballs/*/seed/c.*"))) == shards:
             time.sleep(0.002)
         time.sleep(rng.random() * 0.05)

@@ -6,12 +6,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
-import forking
 import pytest
 from PIL import Image
+from program import run_forked
 from small_stores import FRAMES
 from tiny_runs import make_run
 
@@ -21,14 +20,9 @@ from s2rm_data.generators.bballs.source import plan as plan_balls
 from s2rm_data.generators.sc2.source import plan as plan_battles
 from s2rm_data.making import generate
 
-ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
-
 
 def run(*arguments: str, cwd: Path, module: str = "eval") -> tuple[int, str, str]:
-    command = [*forking.command(f"s2rm-{module}"), *arguments]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300, env=ALONE)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout, done.stderr
+    return run_forked(f"s2rm-{module}", *arguments, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ def preview(*arguments: str) -> str:
 
 def test_the_help_says_which_world_an_option_is_of() -> None:
     shown = " ".join(preview("--help").split())
-    assert "--seed VALUE bballs: Seed of the crops' positions. [default: 0]" in shown
-    assert "--agent VALUE sc2: Whose polar images to draw. [default: who lives longest]" in shown
+    assert "--seed NUMBER bballs: Seed of the crops' positions. [default: 0]" in shown
+    assert "--agent NUMBER sc2: Whose polar images to draw. [default: who lives longest]" in shown
 
 
 def test_an_option_of_another_world_is_refused(store: Store, tmp_path: Path) -> None:

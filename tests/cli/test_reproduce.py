@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -74,10 +75,10 @@ def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
     registry.load_plugin("tiny_world")
     with pytest.raises(UsageError, match="the world dots has no reproduction; those that have one: bballs, sc2"):
-        reproduce._plan(tmp_path, "smoke", ("dots",), ())
-    assert list(reproduce._plan(tmp_path, "smoke", (), ()).worlds) == ["bballs", "sc2"]
+        reproduce._plan(tmp_path, "smoke", ("dots",), (), None)
+    assert list(reproduce._plan(tmp_path, "smoke", (), (), None).worlds) == ["bballs", "sc2"]
     with pytest.raises(UsageError, match="--size huge is not known; the choices are laptop, smoke"):
-        reproduce._plan(tmp_path, "huge", (), ())
+        reproduce._plan(tmp_path, "huge", (), (), None)
 
 
 def test_the_plan_is_shown_without_making_anything(tmp_path: Path) -> None:
@@ -87,6 +88,27 @@ def test_the_plan_is_shown_without_making_anything(tmp_path: Path) -> None:
     assert "sc2: evaluation: s2rm-eval" in done.stdout
     assert "training steps left" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_steps_given_by_hand_replace_those_of_the_size(tmp_path: Path) -> None:
+    words = ["--plan", "--size", "smoke", "--task", "sc2", "--steps", "40", "--out", str(tmp_path / "all")]
+    planned = CliRunner().invoke(reproduce.reproduce, words).stdout.splitlines()
+    steps = {line.partition(" --steps ")[2].split()[0] for line in planned if line.startswith("sc2: training")}
+    assert steps == {"40"}
+    assert all(" --steps 10 " in line for line in planned if line.startswith("sc2: search"))
+
+
+def test_as_many_processes_are_timed_at_once_as_will_train_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(3, timeout=60)  # breaks unless three are under way at the same time
+
+    def timed(command: list[str], name: str) -> float:
+        return float(together.wait())
+
+    monkeypatch.setattr(reproduce, "_timed", timed)
+    job = reproduce._plan(tmp_path, "smoke", ("bballs",), (), None).training_jobs("bballs")[0]
+    assert reproduce._seconds_per_step(job, 3) == 1.0  # the mean of 0, 1 and 2
 
 
 def test_durations_are_words() -> None:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from program import run, start
+from program import run, start_forked
 from toy import tree
 
 from s2rm_data.generators.sc2.policies import POLICIES, description
@@ -59,7 +59,7 @@ def test_kills_leave_the_same_bytes_after_resuming(made: Path, tmp_path: Path) -
     path, rng, killed = tmp_path / "data.zarr", random.Random(0), 0
     for _ in range(2):
         shards = len(list(path.rglob("seed/c.*")))
-        process = start(*SMALL, cwd=tmp_path)
+        process = start_forked(*SMALL, cwd=tmp_path)
         while process.poll() is None and len(list(path.rglob("seed/c.*"))) == shards:
             time.sleep(0.002)
         time.sleep(rng.random() * 0.02)

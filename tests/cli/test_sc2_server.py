@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import websocket
+from program import run_forked
 from s2clientprotocol import sc2api_pb2 as api
 
 from s2rm_data.store import Store
@@ -31,10 +32,8 @@ def start(*arguments: str, cwd: Path, **environment: str) -> subprocess.Popen[st
 
 def run(*arguments: str, cwd: Path, **environment: str) -> tuple[int, str]:
     """Exit status and standard error, in which there is never a traceback."""
-    process = start(*arguments, cwd=cwd, **environment)
-    _, err = process.communicate(timeout=180)
-    assert "Traceback" not in err, err
-    return process.returncode, err
+    status, _, err = run_forked("s2rm-data", *arguments, cwd=cwd, **environment)
+    return status, err
 
 
 @pytest.fixture(scope="module")

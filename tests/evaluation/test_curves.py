@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from s2rm_data.evaluation.curves import draw_tables
 from s2rm_data.evaluation.tables import Cell, Row, Table
 
@@ -12,6 +14,7 @@ def table(name: str, *rows: Row) -> Table:
 
 UNTRAINED = Row(
     label="S2GRU",
+    model="S2GRU",
     kind="model",
     colour="#d55e00",
     cells=(Cell(values=(-0.001,), paper=-0.02), Cell(values=(-0.002,), paper=-0.01)),
@@ -27,6 +30,13 @@ def test_the_papers_numbers_do_not_share_an_axis_with_what_was_measured_here() -
     assert [line.get_label() for line in here.lines] == ["S2GRU", "nothing there"]
     assert [line.get_label() for line in paper.lines] == ["paper: S2GRU"]
     assert [text.get_text() for text in figure.legends[0].texts] == ["S2GRU", "nothing there", "paper: S2GRU"]
+
+
+def test_two_configs_of_a_model_share_the_papers_line() -> None:
+    rows = [dataclasses.replace(UNTRAINED, label=f"S2GRU ({name})") for name in ("smoke", "laptop")]
+    here, paper = draw_tables([table("NMSE", *rows)], xlabel="active agents", titles=["NMSE"]).axes
+    assert [line.get_label() for line in here.lines] == ["S2GRU (smoke)", "S2GRU (laptop)"]
+    assert [line.get_label() for line in paper.lines] == ["paper: S2GRU"]
 
 
 def test_a_table_without_the_papers_numbers_has_one_panel() -> None:
