@@ -3,15 +3,18 @@
 #   docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" s2rm-data bballs --balls 1-6
 #   docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" --entrypoint s2rm-train s2rm-data --store data.zarr
 # Only data, no PyTorch: docker build --build-arg EXTRAS= .
+# On another base, which must bring `python` and `pip`: docker build --build-arg BASE=python:3.14-slim .
 
-FROM python:3.13-slim AS wheel
+ARG BASE=python:3.13-slim
+
+FROM $BASE AS wheel
 WORKDIR /source
 RUN pip install --no-cache-dir build
 COPY pyproject.toml README.md LICENSE ./
 COPY s2rm_data s2rm_data
 RUN python -m build --wheel --outdir /wheels
 
-FROM python:3.13-slim
+FROM $BASE
 ARG EXTRAS=[train,export,publish]
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=wheel /wheels /tmp/wheels

@@ -116,6 +116,8 @@ def _temporary_cache() -> Iterator[None]:
 
     Cached functions are code: nobody else may be able to put any there.
     """
+    if not hasattr(os, "getuid"):
+        raise PermissionError("this system does not say whose folders are")
     folder = Path(tempfile.gettempdir()) / f"s2rm-data-compiled-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -39,10 +37,3 @@ def test_the_versions_of_python_are_those_that_the_workflow_tests() -> None:
     named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
     assert named == tested
     assert PROJECT["requires-python"] == f">={tested[0]}"
-
-
-def test_on_windows_the_commands_say_that_they_need_something_else() -> None:
-    code = "import sys; sys.platform = 'win32'; import s2rm_data.cli"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "s2rm-data needs the locks and signals of Linux or macOS; on Windows, run it within WSL 2\n"
