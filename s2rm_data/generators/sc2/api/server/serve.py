@@ -16,6 +16,7 @@ import os
 import signal
 import socket
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -50,14 +51,22 @@ class Server:
         """The port it listens on, until the block is left."""
         require_protocol()
         try:
-            from websockets.asyncio.server import serve
+            from websockets.asyncio.server import ServerConnection, serve
         except ModuleNotFoundError:
             raise missing_component("websockets", "sc2", "serving the StarCraft II API") from None
+        opened: weakref.WeakSet[Any] = weakref.WeakSet()
+
+        class Connection(ServerConnection):
+            def connection_made(self, transport: Any) -> None:
+                opened.add(transport)
+                super().connection_made(transport)
+
         try:
             server = await serve(
                 self._play,
                 self.host,
                 self.port,
+                create_connection=Connection,
                 process_request=self._admit,
                 compression=None,
                 max_size=MOST_FRAME_BYTES,
@@ -67,8 +76,11 @@ class Server:
             )
         except OSError as error:
             raise _listening_error(self.host, self.port, error) from None
-        async with server:
-            yield next(iter(server.sockets)).getsockname()[1]
+        try:
+            async with server:
+                yield next(iter(server.sockets)).getsockname()[1]
+        finally:
+            await _close_latecomers(opened)
 
     def stop(self) -> None:
         self._stop.set()
@@ -201,6 +213,14 @@ def run(*, host: str, port: int, single: bool, ready: Callable[[int], None] = la
             raise InterruptedRunError(f"the server was stopped by a signal{ended}")
 
     asyncio.run(main())
+
+
+async def _close_latecomers(opened: weakref.WeakSet[Any]) -> None:
+    """Close connections that were accepted while the server closed: it knows nothing of them."""
+    for _ in range(4):  # accepting takes a few turns of the loop, and so does closing
+        await asyncio.sleep(0)
+        for transport in opened:
+            transport.abort()
 
 
 async def _stop_with_parent(server: Server) -> None:
