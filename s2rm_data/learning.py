@@ -129,7 +129,11 @@ class Learning(ABC):
 
     @abstractmethod
     def loss_terms(self, prediction: Prediction, targets: Targets, mask: Tensor) -> dict[str, Tensor]:
-        """Scalars by name, to be summed; mask (B, T, Q) bool says what exists."""
+        """Scalars by name, to be summed; mask (B, T, Q) bool says what exists.
+
+        A world whose images are mostly empty may take `occupied_weight` as well, 1.0 by default: pixels or cells that
+        hold something then count so many times. Training gives it where a model's config does.
+        """
 
     # For worlds whose images are cells that hold things, most of them nothing; None: images of another kind.
     occupied_channels: ClassVar[slice | None] = None  # of a view: all zero where a cell is empty

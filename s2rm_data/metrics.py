@@ -120,6 +120,11 @@ def squared_error(values: Tensor, target: Tensor) -> Tensor:
     return (full(values) - target).square()
 
 
+def weighted(loss: Tensor, target: Tensor, weight: float) -> Tensor:
+    """The loss of each cell, times the weight where the target is not 0; a weight of 1 changes nothing."""
+    return loss if weight == 1.0 else torch.where(target != 0, weight * loss, loss)
+
+
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean of (B, T, Q, ...) where mask (B, T, Q) holds; 0 if it holds nowhere."""
     per_query = values.flatten(mask.dim()).mean(-1)

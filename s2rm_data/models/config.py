@@ -46,6 +46,9 @@ class ModelConfig:
     # wants: with a gain it gets there sooner.
     wave_period: Annotated[float, above(0, at_most=1e6)] = 6.0
     output_gain: Annotated[float, above(0, at_most=1e6)] = 4.0
+    # Pixels or cells that hold something count so many times in the loss of training. Above 1, a model says "here" at a
+    # probability below one half, as the best F1 wants it of rare things whose place is uncertain (docs/fidelity.md).
+    occupied_weight: Annotated[float, above(0, at_most=1e6)] = 1.0
 
     @classmethod
     def for_task(cls, task: str, paper_fields: Mapping[str, Any] | None = None, **overrides: Any) -> Self:

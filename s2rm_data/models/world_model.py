@@ -15,6 +15,7 @@ A state is a tensor or a named tuple of tensors, B first; `step` never changes i
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -56,6 +57,7 @@ class WorldModel(nn.Module, ABC):
         self.config = config
         self.fixed_shapes = False  # encoder and decoder are compiled: give them the same shapes every time
         self.learning = config.learning  # looked up once: compiled code cannot ask a registry
+        self.loss_weights = _loss_weights(config)
         position_size = config.embedding_size if inject_position else 0
         self.embedding = PositionalEmbedding(config)
         self.encoder = build_encoder(config, position_size=position_size)
@@ -188,26 +190,40 @@ class WorldModel(nn.Module, ABC):
             return None if eighths >= 8 else mask.flatten().logical_not().byte().argsort(stable=True)[:wanted]
         return None if mask.all() else mask.flatten().nonzero()[:, 0]
 
-    def loss_terms(self, prediction: Prediction, batch: Batch) -> dict[str, Tensor]:
+    def loss_terms(self, prediction: Prediction, batch: Batch, **weights: float) -> dict[str, Tensor]:
         if batch.targets is None:
             raise UsageError("a batch without targets has no loss; give Batch its targets")
-        return self.learning.loss_terms(prediction, batch.targets, batch.query_mask)
+        return self.learning.loss_terms(prediction, batch.targets, batch.query_mask, **weights)
 
-    def loss(self, prediction: Prediction, batch: Batch) -> Tensor:
+    def loss(self, prediction: Prediction, batch: Batch, **weights: float) -> Tensor:
         """Sum of the world's terms, each a mean over what exists."""
-        return torch.stack(list(self.loss_terms(prediction, batch).values())).sum()
+        return torch.stack(list(self.loss_terms(prediction, batch, **weights).values())).sum()
 
     def batch_loss(self, batch: Batch) -> Tensor:
-        """`loss(model(batch), batch)`, without predictions and losses of queries that do not exist."""
+        """What training lessens: `loss(model(batch), batch)` with the config's weights, without predictions and losses
+        of queries that do not exist.
+        """
         present = self.present(batch.query_mask, batch.query_count)
         if present is None or batch.targets is None:
-            return self.loss(self(batch), batch)
+            return self.loss(self(batch), batch, **self.loss_weights)
         hidden, _ = self.unroll(self.encode_batch(batch), self.initial_state(batch.view_mask.shape[0]))
         image = self.decode_rows(hidden, batch.query_position, present)[None, None]
         targets = map_tensors(batch.targets, lambda tensor: tensor.flatten(0, 2)[present][None, None])
         mask = batch.query_mask.flatten()[present][None, None]
-        terms = self.learning.loss_terms(self.learning.prediction(image), targets, mask)
+        terms = self.learning.loss_terms(self.learning.prediction(image), targets, mask, **self.loss_weights)
         return torch.stack(list(terms.values())).sum()
 
     def parameter_count(self) -> int:
         return sum(p.numel() for p in self.parameters())
+
+
+def _loss_weights(config: ModelConfig) -> dict[str, float]:
+    """What the world's loss is told of the config: nothing where all pixels count alike."""
+    if config.occupied_weight == 1.0:
+        return {}
+    if "occupied_weight" not in inspect.signature(config.learning.loss_terms).parameters:
+        raise UsageError(
+            f"occupied_weight is {config.occupied_weight:g}, and the loss of the world {config.task} takes no weight; "
+            "leave it at 1"
+        )
+    return {"occupied_weight": config.occupied_weight}

@@ -16,7 +16,7 @@ from s2rm_data.generators.bballs.crops import CROP, REACH, BallPrediction, BallT
 from s2rm_data.generators.bballs.loading import BallRequest, BallSource
 from s2rm_data.generators.bballs.scores import BallCounts, last_seen_canvas, seen_pixels
 from s2rm_data.learning import Learning
-from s2rm_data.metrics import binary_cross_entropy, masked_mean
+from s2rm_data.metrics import binary_cross_entropy, masked_mean, weighted
 from s2rm_data.store import Group, Store
 
 
@@ -85,9 +85,12 @@ class BallLearning(Learning):
     def prediction(self, image: Tensor) -> BallPrediction:
         return BallPrediction(image)
 
-    def loss_terms(self, prediction: BallPrediction, targets: BallTargets, mask: Tensor) -> dict[str, Tensor]:
+    def loss_terms(
+        self, prediction: BallPrediction, targets: BallTargets, mask: Tensor, occupied_weight: float = 1.0
+    ) -> dict[str, Tensor]:
         """Binary cross-entropy of the crop."""
-        return {"crop": masked_mean(binary_cross_entropy(prediction.crop, targets.crop), mask)}
+        loss = binary_cross_entropy(prediction.crop, targets.crop)
+        return {"crop": masked_mean(weighted(loss, targets.crop, occupied_weight), mask)}
 
     def no_counts(self, device: torch.device) -> BallCounts:
         return BallCounts.zero(device)

@@ -25,12 +25,12 @@ from s2rm_data.generators.sc2.loading import BattleRequest, BattleSource
 from s2rm_data.generators.sc2.polar import PolarGrid
 from s2rm_data.generators.sc2.scores import PolarCounts
 from s2rm_data.learning import Learning
-from s2rm_data.metrics import binary_cross_entropy, cross_entropy, masked_mean, squared_error
+from s2rm_data.metrics import binary_cross_entropy, cross_entropy, masked_mean, squared_error, weighted
 from s2rm_data.store import Group
 
 # Fewer than one cell in a hundred of a polar image is occupied; starting near that saves some hundred steps. The
-# shortest wave follows the cell: 3 map units with 8 rings, 1.5 with 16; what it gains: docs/fidelity.md.
-_SMALL = {"output_bias": -5.0, "wave_period": 8 / 3}
+# shortest wave follows the cell: 1.5 map units with 8 rings, 0.75 with 16. What each gains: docs/fidelity.md.
+_SMALL = {"output_bias": -5.0, "wave_period": 4 / 3, "occupied_weight": 2.0}
 
 
 class BattleLearning(Learning):
@@ -94,13 +94,17 @@ class BattleLearning(Learning):
         friendly, unit_type, hecs = image.split([1, UNIT_CLASSES, HECS], -3)
         return PolarPrediction(friendly.squeeze(-3), unit_type, hecs)
 
-    def loss_terms(self, prediction: PolarPrediction, targets: PolarTargets, mask: Tensor) -> dict[str, Tensor]:
+    def loss_terms(
+        self, prediction: PolarPrediction, targets: PolarTargets, mask: Tensor, occupied_weight: float = 1.0
+    ) -> dict[str, Tensor]:
         """Section 'Multi-Agent World Modeling', Training: binary cross-entropy of the friendly markers, cross-entropy
-        of the unit types, mean squared error of HECS.
+        of the unit types, mean squared error of HECS. The weight holds for the first two.
         """
+        friendly = binary_cross_entropy(prediction.friendly, targets.friendly)
+        unit_type = cross_entropy(prediction.unit_type, targets.unit_type)
         return {
-            "friendly": masked_mean(binary_cross_entropy(prediction.friendly, targets.friendly), mask),
-            "unit_type": masked_mean(cross_entropy(prediction.unit_type, targets.unit_type), mask),
+            "friendly": masked_mean(weighted(friendly, targets.friendly, occupied_weight), mask),
+            "unit_type": masked_mean(weighted(unit_type, targets.unit_type, occupied_weight), mask),
             "hecs": masked_mean(squared_error(prediction.hecs, targets.hecs), mask),
         }
 
