@@ -51,9 +51,8 @@ def from_json(cls: type[C], data: dict[str, Any]) -> C:
     names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for key in data:
         if key not in names:
-            raise UsageError(
-                f"{cls.__name__} has no field {key!r}{did_you_mean(key, names)}; it has {', '.join(names)}"
-            )
+            it_has = f"it has {', '.join(names)}"
+            raise UsageError(f"{cls.__name__} has no field {key!r}{did_you_mean(key, names, it_has)}")
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     given = {*data, *(f.name for f in fields if f.default is not f.default_factory)}
     missing = [f.name for f in fields if f.name not in given]

@@ -67,10 +67,12 @@ def nearest(name: str, allowed: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)), None)
 
 
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest allowed name, or nothing."""
+def did_you_mean(name: str, allowed: Iterable[str], then: str = "") -> str:
+    """`; did you mean 'x'? Then` if an allowed name is near, else `; then`; what follows says what is allowed."""
     near = nearest(name, allowed)
-    return f"; did you mean {near!r}?" if near else ""
+    if near is None:
+        return f"; {then}" if then else ""
+    return f"; did you mean {near!r}?" + (f" {then[0].upper()}{then[1:]}" if then else "")
 
 
 def missing_component(package: str, extra: str, needed_for: str) -> MissingComponentError:

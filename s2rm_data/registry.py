@@ -75,12 +75,12 @@ class Registry:
         """Raise a `UsageError` for a name that is not there; nothing is imported."""
         names = self.names()
         if name not in names:
-            suggestion = did_you_mean(str(name), names) or "."
             hint = f" ({self.hint})" if self.hint else ""
-            raise UsageError(
-                f"no {self.kind} {name!r}{suggestion} The choices are {', '.join(names)}{hint}; if a plug-in "
-                "brings it, install its package or name its module with --plugin"
+            choices = (
+                f"the choices are {', '.join(names)}{hint}; if a plug-in brings it, install its package or name its "
+                "module with --plugin"
             )
+            raise UsageError(f"no {self.kind} {name!r}{did_you_mean(str(name), names, choices)}")
 
     def load(self, name: str) -> Any:
         """The entry; an unknown name, or a plug-in that cannot be imported, is a `UsageError`."""

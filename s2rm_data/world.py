@@ -72,10 +72,9 @@ class World(ABC):
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in {*known, "seed"}:
-                raise UsageError(
-                    f"{self.name} has no option {name!r}{did_you_mean(name, [*known, 'seed'])}; "
-                    f"it has {', '.join([*known, 'seed'])}"
-                )
+                names = [*known, "seed"]
+                it_has = f"it has {', '.join(names)}"
+                raise UsageError(f"{self.name} has no option {name!r}{did_you_mean(name, names, it_has)}")
         values = {
             name: option.value(given[name] if given.get(name) is not None else option.default)
             for name, option in known.items()

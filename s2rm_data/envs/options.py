@@ -81,7 +81,6 @@ def env_options(given: dict[str, Any], also: tuple[str, ...] = ()) -> EnvOptions
                 )
         elif name not in NAMES:
             known = (*NAMES, *also)
-            raise UsageError(
-                f"the environment has no option {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
-            )
+            it_has = f"it has {', '.join(known)}"
+            raise UsageError(f"the environment has no option {name!r}{did_you_mean(name, known, it_has)}")
     return EnvOptions(**{name: value for name, value in given.items() if name in NAMES})

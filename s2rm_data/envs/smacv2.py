@@ -42,10 +42,8 @@ class StarCraftCapabilityEnvWrapper:
 
     def __init__(self, *, capability_config: dict[str, Any], map_name: str = "10gen_terran", **options: Any) -> None:
         if map_name not in _MAPS:
-            raise UsageError(
-                f"map_name is {map_name!r}{did_you_mean(str(map_name), _MAPS) or ';'} SMACv2's maps are "
-                f"{', '.join(_MAPS)}; for another, take StarCraft2Env"
-            )
+            maps = f"SMACv2's maps are {', '.join(_MAPS)}; for another, take StarCraft2Env"
+            raise UsageError(f"map_name is {map_name!r}{did_you_mean(str(map_name), _MAPS, maps)}")
         for name, (only, meaning) in _FIXED.items():
             if options.pop(name, only) != only:
                 raise UsageError(f"{name} can be {only!r} only; {meaning} are not simulated here")

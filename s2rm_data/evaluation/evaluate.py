@@ -138,7 +138,7 @@ def _check_options(worlds: Mapping[str, WorldEvaluation], given: Mapping[str, An
     known = [option.name for world in worlds.values() for option in world.world.evaluation_options]
     for name in given:
         if name not in known:
+            it_has = f"of its own it has {', '.join(known) or 'none'}"
             raise UsageError(
-                f"the evaluation of {' and '.join(worlds)} has no option {name!r}{did_you_mean(name, known)}; "
-                f"of its own it has {', '.join(known) or 'none'}"
+                f"the evaluation of {' and '.join(worlds)} has no option {name!r}{did_you_mean(name, known, it_has)}"
             )

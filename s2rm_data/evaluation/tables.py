@@ -171,9 +171,8 @@ class Tables(Mapping[str, Table]):
         found = self._tables.get(name) or self._short.get(name)
         if found is None:
             names = [*self._tables, *self._short]
-            raise UnknownNameError(
-                f"there is no table {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}"
-            )
+            there_are = f"there are {', '.join(names)}"
+            raise UnknownNameError(f"there is no table {name!r}{did_you_mean(name, names, there_are)}")
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -70,7 +70,8 @@ def _count(group: Group, count: int | None) -> int:
 
 def _format(form: str) -> tuple[Callable[[Group, Path, int, Progress], None], str]:
     if form not in FORMATS:
-        raise UsageError(f"no format {form!r}{did_you_mean(form, FORMATS)}; the choices are {', '.join(FORMATS)}")
+        choices = f"the choices are {', '.join(FORMATS)}"
+        raise UsageError(f"no format {form!r}{did_you_mean(form, FORMATS, choices)}")
     return FORMATS[form]
 
 

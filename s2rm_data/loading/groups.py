@@ -22,10 +22,10 @@ def groups_of(store: Store, task: str, split: str) -> list[str]:
             f"{store.path}: {path} is unfinished, {there} of {total} shards are there; "
             "run the command that makes it again to finish it"
         )
-    listed = ", ".join(store.groups) or "nothing yet"
+    it_has = f"it has {', '.join(store.groups) or 'nothing yet'}"
     splits = {path.rsplit("/", 1)[-1] for path in store.groups if path.startswith(f"{task}/")}
     raise UsageError(
-        f"{store.path} has no split {split!r} of the world {task}{did_you_mean(split, splits)}; it has {listed}. "
+        f"{store.path} has no split {split!r} of the world {task}{did_you_mean(split, splits, it_has)}. "
         f"Make one with: s2rm-data {task} --out {store.path}"
     )
 

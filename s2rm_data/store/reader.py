@@ -236,9 +236,8 @@ class Group:
         """An array by name, or all arrays of one sequence by its number."""
         if isinstance(key, str):
             if key not in self.arrays:
-                raise UnknownNameError(
-                    f"{self.path} has no array {key!r}{did_you_mean(key, self.arrays)}; it has {', '.join(self.arrays)}"
-                )
+                it_has = f"it has {', '.join(self.arrays)}"
+                raise UnknownNameError(f"{self.path} has no array {key!r}{did_you_mean(key, self.arrays, it_has)}")
             return self.arrays[key]
         # Numbers as arrays without dimensions: torch's default_collate takes uint64 as an array only.
         return {name: np.asarray(array[key]) for name, array in self.arrays.items()}
@@ -325,8 +324,8 @@ def unknown_group(store: str, group: str, groups: Sequence[str]) -> UnknownNameE
     inside = [name for name in groups if name.startswith(group + "/")]
     if inside:
         return UnknownNameError(f"{group} in {store} is not one group but {len(inside)}: {', '.join(inside)}; name one")
-    listed = ", ".join(groups) or "nothing yet"
-    return UnknownNameError(f"{store} has no group {group!r}{did_you_mean(group, groups)}; it has {listed}")
+    it_has = f"it has {', '.join(groups) or 'nothing yet'}"
+    return UnknownNameError(f"{store} has no group {group!r}{did_you_mean(group, groups, it_has)}")
 
 
 _INDEXING = "index the first dimension with an integer, a slice or a list of integers; the rest on what comes back"

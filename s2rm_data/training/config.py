@@ -127,10 +127,9 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
         elif name in OWN_OPTIONS:
             raise UsageError(f"{name} is not for --set; give --{name} {value}")
         else:
-            raise UsageError(
-                f"no config field {name!r}{did_you_mean(name, [*own_names, *model_field_list])}; "
-                f"a run has {_list(own_names)}; the model {model} has {_list(model_field_list)}"
-            )
+            there_are = f"a run has {_list(own_names)}; the model {model} has {_list(model_field_list)}"
+            suggestion = did_you_mean(name, [*own_names, *model_field_list], there_are)
+            raise UsageError(f"no config field {name!r}{suggestion}")
     return own, of_model
 
 

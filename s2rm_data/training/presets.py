@@ -58,7 +58,8 @@ _SMALL_MODELS: dict[str, dict[str, Any]] = {
 def preset_fields(preset: str, task: str) -> dict[str, Any]:
     """Fields of TrainConfig."""
     if preset not in PRESETS:
-        raise UsageError(f"no preset {preset!r}{did_you_mean(preset, PRESETS)}; the choices are {', '.join(PRESETS)}")
+        choices = f"the choices are {', '.join(PRESETS)}"
+        raise UsageError(f"no preset {preset!r}{did_you_mean(preset, PRESETS, choices)}")
     defaults = {"paper": {}, "laptop": _LAPTOP, "smoke": _SMOKE}[preset]
     learning: Learning = WORLDS.load(task).learning()
     return dict(learning.presets.get(preset, defaults))

@@ -145,9 +145,8 @@ class _Several:
 def check_trackers(names: Sequence[str]) -> None:
     for name in names:
         if name not in TRACKERS:
-            raise UsageError(
-                f"--log {name} is not known{did_you_mean(name, TRACKERS)}; the choices are wandb and mlflow"
-            )
+            choices = f"the choices are {' and '.join(TRACKERS)}"
+            raise UsageError(f"--log {name} is not known{did_you_mean(name, TRACKERS, choices)}")
 
 
 def tracked(listener: Listener, names: Sequence[str], folder: Path, config: Mapping[str, Any]) -> Listener:

@@ -199,7 +199,7 @@ def test_scenarios_choose_groups_and_the_world_that_has_them(store: Path, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--scenario", "2s4z"], "the store has no scenario '2s4z'; did you mean '2s3z'?; it has 1s2z, 2s3z"),
+        (["--scenario", "2s4z"], "the store has no scenario '2s4z'; did you mean '2s3z'? It has 1s2z, 2s3z"),
         (["--scenario", "2s3z", "--task", "bballs"], "--scenario is not an option of training on bballs"),
     ],
 )

@@ -93,10 +93,11 @@ def parse_generated(name: str) -> Generated:
     match = re.fullmatch(r"10gen_([a-z]+)_([0-9]{1,4})_vs_([0-9]{1,4})", name)
     form = f"{PREFIX}RACE_N_vs_M, as in 10gen_protoss_5_vs_5, with RACE one of {', '.join(RACES)}"
     if match is None:
-        raise UsageError(f"no scenario {name!r}{did_you_mean(name, NAMES) or ';'} a generated one is spelled {form}")
+        raise UsageError(f"no scenario {name!r}{did_you_mean(name, NAMES, f'a generated one is spelled {form}')}")
     race, agents, enemies = match[1], int(match[2]), int(match[3])
     if race not in RACES:
-        raise UsageError(f"scenario {name!r}: no race {race!r}{did_you_mean(race, RACES) or ';'} it is spelled {form}")
+        spelled = did_you_mean(race, RACES, f"such a scenario is spelled {form}")
+        raise UsageError(f"scenario {name!r}: no race {race!r}{spelled}")
     for count, whose in ((agents, "agents"), (enemies, "enemies")):
         if not 1 <= count <= MOST_UNITS:
             raise UsageError(f"scenario {name!r} has {count} {whose}; allowed are 1 to {MOST_UNITS}")

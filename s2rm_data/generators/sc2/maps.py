@@ -79,7 +79,8 @@ def height_bytes(name: str) -> NDArray[np.uint8]:
 def _cells(name: str) -> NDArray[np.str_]:
     """(32, 32) characters, [x, y]."""
     if name not in names():
-        raise UsageError(f"no terrain {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}")
+        there_are = f"there are {', '.join(names())}"
+        raise UsageError(f"no terrain {name!r}{did_you_mean(name, names(), there_are)}")
     text = (resources.files(__package__) / "terrain" / f"{name}.txt").read_text(encoding="ascii")
     return np.array([list(row) for row in text.split()]).T[:, ::-1]
 

@@ -201,10 +201,11 @@ def parse(name: str) -> Scenario:
         theirs = ours
     for army in (ours, theirs):
         if not _tokens(army):
-            raise UsageError(
-                f"no scenario {name!r}{did_you_mean(name, names()) or ';'} known are {', '.join(names())}, and any "
-                f"armies spelled by numbers and letters such as 3s5z or 7s4z_vs_3c ({_letters()})"
+            there_are = (
+                f"there are {', '.join(names())}, and any armies spelled by numbers and letters such as 3s5z or "
+                f"7s4z_vs_3c ({_letters()})"
             )
+            raise UsageError(f"no scenario {name!r}{did_you_mean(name, names(), there_are)}")
     _check_army(name, "agents'", ours)
     _check_army(name, "enemies'", theirs)
     count = sum(number for _, number in _tokens(ours))

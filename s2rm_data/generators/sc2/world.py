@@ -161,9 +161,9 @@ class Battles(World):
         there = {path.split("/")[1] for path in paths}
         for name in options["scenario"]:
             if name not in there:
-                listed = ", ".join(sorted(there))
+                it_has = f"it has {', '.join(sorted(there))}"
                 raise UsageError(
-                    f"the store has no scenario {name!r}{did_you_mean(name, there)}; it has {listed}. "
+                    f"the store has no scenario {name!r}{did_you_mean(name, there, it_has)}. "
                     f"Make it with: s2rm-data sc2 --scenario {name}"
                 )
         return [path for path in paths if path.split("/")[1] in options["scenario"]]
