@@ -213,7 +213,7 @@ class _Picture:
         return episode["height"][at].ravel() if number == 3 else episode["hecs"][at][..., number - 4].ravel()
 
     def _outlines(self, step: int) -> NDArray[np.uint32]:
-        """(P, P) of the living units, the same in all panels."""
+        """(P, P) of the living units in sight, the same in all panels."""
         from PIL import Image, ImageDraw
 
         episode, side = self._episode, self._stage.panel_pixels
@@ -221,7 +221,8 @@ class _Picture:
         offsets = episode["unit_position"][step] - episode["unit_position"][step, self._agent]
         drawn = Image.new("RGBA", (side, side))
         pen = ImageDraw.Draw(drawn)
-        for unit in np.flatnonzero(episode["unit_health"][step] > 0):
+        in_sight = np.hypot(offsets[:, 0], offsets[:, 1]) < self._radius
+        for unit in np.flatnonzero(in_sight & (episode["unit_health"][step] > 0)):
             r = UNIT_TYPES[int(episode["unit_type"][unit])].radius * scale
             x, y = middle + offsets[unit, 0] * scale, middle - offsets[unit, 1] * scale
             pen.ellipse((x - r, y - r, x + r, y + r), outline=self._side(int(unit)))

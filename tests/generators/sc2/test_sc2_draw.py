@@ -54,6 +54,21 @@ def test_a_living_agent_sees_its_friends_and_a_dead_one_nobody() -> None:
     assert friendly_pixels(before) > 50 and friendly_pixels(after) == 0
 
 
+def test_units_out_of_sight_have_no_outline_beside_the_disc() -> None:
+    enemies = slice(episode()["action"].shape[1], None)
+    moved = {**episode(), "unit_position": episode()["unit_position"].copy()}
+    near, far = (moved["unit_position"][0, 0] + np.array((x, 0.0)) for x in (8.5, 9.1))
+    moved["unit_position"][0, enemies] = near
+    (seen,) = frames(moved, agent=0, steps=[0], **OPTIONS)
+    moved["unit_position"][0, enemies] = far
+    (unseen,) = frames(moved, agent=0, steps=[0], **OPTIONS)
+    stage = Stage(moved, window=(0, 0, 32, 32), title="", terrain=OPTIONS["terrain"])
+    x, y = stage.panel_places[0]
+    panel = np.s_[y : y + stage.panel_pixels, x : x + stage.panel_pixels]
+    red = [int((picture[panel] == (0xC5, 0x30, 0x30)).all(axis=-1).sum()) for picture in (seen, unseen)]
+    assert red[0] > 5 and red[1] == 0
+
+
 def test_panels_of_numbers_have_a_colour_bar() -> None:
     """From the colour of a small value to that of a full one, below health, energy, cooldown and shield."""
     (picture,) = frames(episode(), agent=0, steps=[0], **OPTIONS)
