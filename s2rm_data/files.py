@@ -84,25 +84,32 @@ def _renamed(path: Path, tag: str = "") -> Iterator[Path]:
 def replaced_folder(path: Path) -> Iterator[Path]:
     """A new temporary folder to fill, which takes the place of `path`, a file or a folder, once it is complete.
 
-    A folder cannot be exchanged in one step: a kill between two renames leaves the new content under the temporary
-    name, never half of it under `path`.
+    A folder cannot be exchanged in one step: between two renames `path` is away. Whoever is interrupted there puts the
+    old content back, and after a kill the next who replaces it does, so that it is there should they fail.
     """
     partial = path.with_name(path.name + PARTIAL)
     old = path.with_name(path.name + ".old" + PARTIAL)
     with disk_errors(path):
         try:
+            _put_back(old, path)
             remove(partial)
             partial.mkdir()
             yield partial
             sync_folder(partial)
-            if path.exists() or path.is_symlink():
+            if os.path.lexists(path):
                 remove(old)
                 path.rename(old)
             partial.rename(path)
             sync_folder(path.parent)
         finally:
+            _put_back(old, path)
             remove(partial)
             remove(old)
+
+
+def _put_back(old: Path, path: Path) -> None:
+    if os.path.lexists(old) and not os.path.lexists(path):
+        old.rename(path)
 
 
 def remove(path: Path) -> None:

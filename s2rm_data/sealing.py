@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.files import read_inside
+from s2rm_data.files import opened_inside, read_at, read_inside
 from s2rm_data.seeding import MAX_SEED
 
 MARK, CONFIG, PROTOCOL, STATE = "run.json", "config.json", "protocol.json", "state.safetensors"
@@ -111,9 +111,9 @@ def _has_old_run(folder: Path) -> bool:
         except DamagedStoreError:
             continue
     try:
-        with (folder / STATE).open("rb") as file:
-            return STATE_FORMAT.encode() in file.read(MOST_BYTES)
-    except OSError:
+        with opened_inside(folder, STATE) as descriptor:
+            return STATE_FORMAT.encode() in read_at(descriptor, MOST_BYTES, 0)
+    except (DamagedStoreError, OSError):
         return False
 
 

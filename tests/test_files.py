@@ -67,6 +67,36 @@ def test_an_interrupted_replacement_leaves_the_old_folder(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*" + PARTIAL))
 
 
+def test_an_interrupt_between_the_two_renames_leaves_the_old_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, rename = tmp_path / "pictures", Path.rename
+    target.mkdir()
+    (target / "one.gif").write_text("one")
+
+    def interrupted(source: Path, new: Path) -> Path:
+        if source.name == "pictures" + PARTIAL:
+            raise KeyboardInterrupt
+        return rename(source, new)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), replaced_folder(target) as partial:
+        (partial / "two.gif").write_text("two")
+    assert [path.name for path in target.iterdir()] == ["one.gif"]
+    assert not list(tmp_path.glob("*" + PARTIAL))
+
+
+def test_what_a_kill_between_the_two_renames_left_is_put_back_first(tmp_path: Path) -> None:
+    target = tmp_path / "pictures"
+    for name in (f"pictures.old{PARTIAL}", f"pictures{PARTIAL}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    with pytest.raises(DiskError, match="the disk is full"), replaced_folder(target):
+        raise OSError(28, "No space left on device")
+    assert [path.name for path in target.iterdir()] == [f"pictures.old{PARTIAL}"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_replacing_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

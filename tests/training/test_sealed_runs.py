@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 from pathlib import Path
@@ -15,7 +16,7 @@ from toy import tree
 
 from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.models.weights import load_model, save_model
-from s2rm_data.sealing import read_run
+from s2rm_data.sealing import is_run, read_run
 from s2rm_data.training.checkpoint import load_state, save_state
 
 WEIGHTS = ("best.safetensors", "last.safetensors", "state.safetensors")
@@ -122,3 +123,9 @@ def test_a_document_that_is_no_json_is_damaged(tmp_path: Path, text: str) -> Non
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(DamagedStoreError, match=r"config\.json is damaged"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "config.json", "protocol.json", "state.safetensors"])
+def test_a_pipe_is_not_waited_for_when_a_run_is_looked_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    assert not is_run(tmp_path)
