@@ -47,7 +47,7 @@ class BattleEvaluation(WorldEvaluation):
     paper_note = f"StarCraft II: {paper_tables()['notes']}"
     reproduction = Reproduction(
         models={"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1},
-        sizes={"laptop": _size(900, 40, 40, 6000), "smoke": _size(6, 3, 2, 6)},
+        sizes={"laptop": _size(900, 40, 40, 3000), "smoke": _size(6, 3, 2, 6)},
     )
 
     def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> BattleForesight:
