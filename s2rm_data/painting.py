@@ -1,5 +1,6 @@
 """Pictures as files: figures, animations and contact sheets, for every stage that draws. Nothing here knows a world.
 
+A file appears under its name when it is whole, and one that was there before stays until then.
 matplotlib and Pillow are imported when used.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.files import disk_errors, make_folder
+from s2rm_data.files import disk_errors, make_folder, replaced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,16 +40,17 @@ def panels(figure: Figure, count: int, across: int, **options: Any) -> list[Any]
     return list(axes.flat[:count])
 
 
-def save_figure(figure: Figure, stem: Path, forms: Iterable[str] = ("png", "svg")) -> list[Path]:
+def save_figure(figure: Figure, stem: Path, forms: Sequence[str] = ("png", "svg")) -> list[Path]:
     """`stem` with each suffix; neither form holds a date, so that equal data give equal files."""
     from matplotlib import rc_context
 
     paths = [stem.with_name(f"{stem.name}.{form}") for form in forms]
     make_folder(stem.parent)
     with disk_errors(stem), rc_context({"svg.hashsalt": "s2rm-data"}):
-        for path in paths:
-            kept = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
-            figure.savefig(path, dpi=DPI, **kept)  # type: ignore[arg-type]
+        for path, form in zip(paths, forms, strict=True):
+            kept = {"metadata": {"Date": None}} if form == "svg" else {}
+            with replaced(path) as partial:
+                figure.savefig(partial, format=form, dpi=DPI, **kept)  # type: ignore[arg-type]
             figure.set_layout_engine("none")  # stays as it was laid out for the first form, at no further cost
     return paths
 
@@ -71,8 +73,8 @@ def grey_image(levels: NDArray[np.uint8], enlargement: int = 1) -> Image:
 
 
 def save_image(image: Image, path: Path) -> Path:
-    with disk_errors(path):
-        image.save(path)
+    with replaced(path) as partial:
+        image.save(partial, path.suffix[1:])
     return path
 
 
@@ -80,8 +82,8 @@ def save_gif(images: Iterable[Image], path: Path, milliseconds: int) -> Path:
     """An endless animation; images are taken one by one."""
     rest = _one_palette(iter(images))
     first = next(rest)
-    with disk_errors(path):
-        first.save(path, save_all=True, append_images=rest, duration=milliseconds, loop=0, optimize=True)
+    with replaced(path) as partial:
+        first.save(partial, "gif", save_all=True, append_images=rest, duration=milliseconds, loop=0, optimize=True)
     return path
 
 

@@ -26,8 +26,8 @@ MAINS = {
 }  # fmt: skip
 # What the commands import, most of them only when they need it.
 PRELOADED = (
-    "h5py", "matplotlib.pyplot", "torch", "s2rm_data.cli.data", "s2rm_data.cli.train", "s2rm_data.cli.eval",
-    "s2rm_data.cli.export", "s2rm_data.cli.preview", "s2rm_data.cli.stats", "s2rm_data.cli.merge",
+    "h5py", "matplotlib.pyplot", "torch", "torch._dynamo", "s2rm_data.cli.data", "s2rm_data.cli.train",
+    "s2rm_data.cli.eval", "s2rm_data.cli.export", "s2rm_data.cli.preview", "s2rm_data.cli.stats", "s2rm_data.cli.merge",
     "s2rm_data.cli.worlds", "s2rm_data.generators.bballs.source", "s2rm_data.generators.sc2.source",
     "s2rm_data.training.protocol", "s2rm_data.training.resolve", "s2rm_data.evaluation.artefacts",
     "s2rm_data.evaluation.evaluate", "s2rm_data.inspection.export", "s2rm_data.inspection.world",
@@ -145,46 +145,67 @@ class Forked:
 
 def serve(address: str) -> None:
     """Until standard input, which whoever started this holds open, is closed."""
+    import gc
     import importlib
     import select
-    import signal
+    import weakref
 
+    running: dict[int, tuple[int, socket.socket]] = {}  # descriptor of a process -> its number, and who waits for it
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
         for name in PRELOADED:
             importlib.import_module(name)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for the commands
-        while 0 not in (ready := select.select([listener.fileno(), 0], [], [])[0]):
-            assert ready
-            client = listener.accept()[0]
-            if os.fork() == 0:
-                listener.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _attend(client)
-            client.close()
+        importlib.import_module("s2rm_data.registry")._all_entry_points()
+        # A forked process copies every page of memory that it touches. So it neither looks for garbage among all that
+        # was imported nor finalises it at the end: the system takes a process's memory anyway.
+        gc.collect()
+        gc.freeze()
+        for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+            finalizer.atexit = False
+        while 0 not in (ready := select.select([0, listener.fileno(), *running], [], [])[0]):
+            for descriptor in ready:
+                if descriptor == listener.fileno():
+                    _begin(listener, running)
+                else:
+                    _end(descriptor, *running.pop(descriptor))
 
 
-def _attend(client: socket.socket) -> None:
-    """Run one command in a process of its own, and tell its client its number and how it ended."""
+def _begin(listener: socket.socket, running: dict[int, tuple[int, socket.socket]]) -> None:
+    """Run the command of the next client in a process of its own, and tell the client its number."""
     import contextlib
 
+    client = listener.accept()[0]
     data, streams, *_ = socket.recv_fds(client, SIZE, 3)
     while not data.endswith(b"\n"):
         data += client.recv(SIZE)
-    order = json.loads(data)
     child = os.fork()
     if child == 0:
+        for descriptor, (_, other) in running.items():
+            os.close(descriptor)
+            other.close()
         client.close()
+        listener.close()
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
+        for stream in streams:
             os.close(stream)
-        _run(**order)
+        _run(**json.loads(data))
+    for stream in streams:
+        os.close(stream)
+    running[os.pidfd_open(child)] = child, client
     with contextlib.suppress(OSError):  # the client may be gone
         client.send(f"{child:<8}".encode())
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _end(descriptor: int, child: int, client: socket.socket) -> None:
+    """Tell the client how its command has ended."""
+    import contextlib
+
+    os.close(descriptor)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with client, contextlib.suppress(OSError):
         client.send(str(status).encode())
-    os._exit(0)
 
 
 def _run(

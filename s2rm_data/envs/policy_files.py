@@ -25,13 +25,8 @@ def save_policy(path: str | Path, layers: Sequence[tuple[Any, Any]], map_name: s
     if path.suffix != SUFFIX:
         raise UsageError(f"the policy file is called {path.name!r}; its name must end with {SUFFIX}")
     battles = BattleBatch(EnvOptions(map_name=map_name), 1)
-    save_network(path, layers, map_name)
-    try:
-        size = battles.features.observation_size
-        load_network(path).require(map_name, size, battles.agents, battles.actions)
-    except UsageError:
-        path.unlink()
-        raise
+    sizes = battles.features.observation_size, battles.agents, battles.actions
+    save_network(path, layers, map_name, lambda network: network.require(map_name, *sizes))
 
 
 def load_policy(path: str | Path) -> Callable[[NDArray[np.float32], NDArray[np.bool_]], NDArray[np.int64]]:

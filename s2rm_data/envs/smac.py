@@ -26,6 +26,7 @@ from s2rm_data.envs.render import Renderer
 from s2rm_data.envs.replays import replay
 from s2rm_data.envs.smac_queries import SmacQueries
 from s2rm_data.errors import UsageError
+from s2rm_data.files import write_whole
 from s2rm_data.generators.sc2.api.server.game import battle_seed
 from s2rm_data.generators.sc2.codes import Outcome
 from s2rm_data.generators.sc2.features import NO_ACTION
@@ -257,7 +258,7 @@ class StarCraft2Env(SmacQueries):
         self._require_battle()
         when = datetime.now(UTC).strftime("%Y-%m-%d-%H-%M-%S-%f")
         path = Path(self.replay_dir) / f"{self.replay_prefix or self.map_name}_{when}.json"
-        path.write_bytes(replay(self._options, self._battle_seed, self._head_start, self._given_actions))
+        write_whole(path, [replay(self._options, self._battle_seed, self._head_start, self._given_actions)])
         _LOG.info("Replay saved at: %s", path)
         return path
 

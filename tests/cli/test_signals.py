@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -53,6 +55,21 @@ def test_a_signal_while_the_program_starts_ends_it(tmp_path: Path, delay: float,
     wait_for_handlers(process)
     time.sleep(delay)
     process.send_signal(number)
+    status, err = end_of(process)
+    assert status == 130
+    assert "interrupted" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("program", ["s2rm_data", "s2rm_data.cli.train", "s2rm_data.cli.eval"])
+def test_a_signal_while_the_program_imports_ends_it(tmp_path: Path, program: str, number: signal.Signals) -> None:
+    """It comes with the first import of a library."""
+    (tmp_path / "click.py").write_text(f"import os\nos.kill(os.getpid(), {number:d})\nimport nowhere\n")
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = subprocess.Popen(
+        [sys.executable, "-m", program],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
     status, err = end_of(process)
     assert status == 130
     assert "interrupted" in err

@@ -1,7 +1,9 @@
 """Attacks on commands at work: kills and signals that meet the work itself, not the imports before it.
 
 A command is forked from a process that has imported what it needs, and runs the same `main` as ever. Besides random
-moments, it is killed right before a chosen change that it makes to files: every step between two changes can be met.
+moments, kills and signals come right before a chosen change that it makes to files: every step between two changes can
+be met. After each kill, what lies there must be sound as far as it goes; in the end it must be what an undisturbed
+command leaves.
 """
 
 from __future__ import annotations
@@ -18,50 +20,63 @@ from pathlib import Path
 from typing import Any
 
 from forking import Forked
+from toy import tree
 
-from torture.cases import DOCUMENTED, Finding, Workspace, ended, forked
-from torture.processes import BALLS, command_name, draw_job, same_outcome, send_signals, wait_for_handlers
+from s2rm_data.sealing import read_run
+from s2rm_data.store import verify
+from s2rm_data.training.checkpoint import load_state
+from torture.cases import Finding, Workspace, ended, forked
+from torture.processes import (
+    BALLS,
+    command_name,
+    draw_job,
+    ended_by_signal,
+    same_outcome,
+    send_signals,
+    wait_for_handlers,
+)
 
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+AGAIN = ("export", "preview", "stats")  # the same command again does the same work again
 ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
 
 
-def watched(program: str, words: list[str], folder: Path, dies_before: int = 0) -> Forked:
-    """A command that counts the changes it makes to files, and dies before one of them."""
+def watched(program: str, words: list[str], folder: Path, at: int = 0, blows: tuple[int, ...] = ()) -> Forked:
+    """A command that counts the changes it makes to files, and gets a signal before each of some, from one on."""
     folder.mkdir(exist_ok=True)
-    return forked(program, *words, before=("torture.at_work:count_changes", dies_before, str(folder / "changes")))
+    (folder / "dealt").write_bytes(b"")
+    return forked(program, *words, before=("torture.at_work:count_changes", at, blows, str(folder)))
 
 
-def count_changes(dies_before: int, result: str) -> None:
+def count_changes(at: int, blows: list[int], folder: str) -> None:
     """Called in the forked process, before the command."""
     made = 0
+    dealt = os.open(f"{folder}/dealt", os.O_WRONLY | os.O_APPEND)
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal made
         if event in CHANGES or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING):
             made += 1
-            if made == dies_before:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if 0 <= made - at < len(blows):
+                os.write(dealt, b".")
+                os.kill(os.getpid(), blows[made - at])
 
     sys.addaudithook(watch)
-    atexit.register(lambda: Path(result).write_text(str(made)))
+    atexit.register(lambda: Path(folder, "changes").write_text(str(made)))
 
 
 def _draw(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path]:
-    """A command that writes: program, words, and what it writes. Learning, which is slow, comes up less often."""
+    """A command that writes: program, words, and what it writes."""
     out = folder / "out"
-    kind = rng.choice(["merge", "rename", "remove", "", "", "", "", "", ""])
+    kind = rng.choice(["merge", "merge", "rename", "remove", *[""] * 11])
     if kind == "merge":
         shutil.copytree(_parts(workspace), out)
         return "data", ["merge", str(out), "-q"], out
     if kind:
         shutil.copytree(workspace.toy, out)
         return "data", [kind, str(out), "toy/val", *(["toy/other"] if kind == "rename" else ["--yes"]), "-q"], out
-    program, words, out, _ = draw_job(rng, workspace, folder)
-    if program != "data" and rng.random() < 0.7:
-        return "data", [*BALLS, "-o", str(out)], out
-    return program, words, out
+    return draw_job(rng, workspace, folder)[:3]
 
 
 def _parts(workspace: Workspace) -> Path:
@@ -107,30 +122,61 @@ def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
     with workspace.fresh() as folder:
         program, words, out = _draw(rng, workspace, folder)
         reference, seconds, changes = _undisturbed(workspace, program, words, out)
-        kills = 0
-        for _ in range(rng.randint(1, 8)):
-            chosen = 1 + int(changes * rng.random() ** 2) if rng.random() < 0.5 else 0
-            process = watched(program, words, folder / "streams", chosen)
+        kills, reach = 0, rng.choice([1.0, 0.5, 0.2])  # of the undisturbed command; what is left of it becomes shorter
+        for _ in range(rng.randint(1, 3 if program == "eval" else 12)):
+            chosen = 1 + int(reach * changes * rng.random()) if rng.random() < 0.5 else 0
+            process = watched(program, words, folder / "streams", chosen, (signal.SIGKILL,) if chosen else ())
             if not chosen:
                 wait_for_handlers(process.pid)
-                time.sleep(seconds * rng.random())
+                time.sleep(reach * seconds * rng.random())
                 process.kill()
-            kills += ended(process, DOCUMENTED | {-signal.SIGKILL})[0] == -signal.SIGKILL
+            status = ended(process, {0, -signal.SIGKILL, *([2] if words[0] in ONCE else [])})[0]
+            kills += status == -signal.SIGKILL
+            sound_so_far(program, words, out, reference)
+            if status != -signal.SIGKILL and program != "eval" and words[0] not in AGAIN:
+                break
         _run(program, words, folder / "streams")
         same_outcome(program, words, out, reference)
         return kills
 
 
 def signals_at_work(rng: random.Random, workspace: Workspace) -> int:
-    """A command at work gets one signal or a burst at a random moment. Returns the signals that came."""
+    """A command at work gets one signal or a burst, half of the time before chosen changes to files, and is finished.
+
+    Returns the signals that came.
+    """
     with workspace.fresh() as folder:
         program, words, out = _draw(rng, workspace, folder)
-        reference, seconds, _ = _undisturbed(workspace, program, words, out)
-        process = watched(program, words, folder / "streams")
-        wait_for_handlers(process.pid)
-        time.sleep(seconds * rng.random())
-        sent = send_signals(rng, process)
-        if rng.random() < 0.3:
+        reference, seconds, changes = _undisturbed(workspace, program, words, out)
+        if rng.random() < 0.5:
+            blows = tuple(rng.choice([signal.SIGINT, signal.SIGTERM]) for _ in range(rng.choice([1, 1, 2, 3, 8])))
+            process = watched(program, words, folder / "streams", rng.randint(1, changes), blows)
+            ended_by_signal(process)
+            sent = (folder / "streams/dealt").stat().st_size
+        else:
+            process = watched(program, words, folder / "streams")
+            wait_for_handlers(process.pid)
+            time.sleep(seconds * rng.random())
+            sent = send_signals(rng, process)
+        sound_so_far(program, words, out, reference)
+        if program != "eval":
             _run(program, words, folder / "streams")
             same_outcome(program, words, out, reference)
         return sent
+
+
+def sound_so_far(program: str, words: list[str], out: Path, reference: Path) -> None:
+    """What a command that was disturbed leaves can be unfinished, but nothing of it is wrong."""
+    if program == "train" and (out / "config.json").exists():
+        read_run(out)
+        if (out / "state.safetensors").exists():
+            load_state(out / "state.safetensors")
+    elif words[0] in AGAIN:
+        whole = {name: data for name, data in tree(out).items() if ".partial" not in name}
+        for name in whole.keys() - {name for name, data in tree(reference).items() if whole.get(name) == data}:
+            raise Finding(f"after a disturbance, {words[0]} has left {name}, which is not what belongs there")
+    elif program == "data" and (out / "zarr.json").exists():
+        allowed = ("is unfinished", "not in the manifest", *(["bballs/train/frames"] if words[0] == "repair" else []))
+        wrong = [problem for problem in verify(out).problems if not any(text in problem for text in allowed)]
+        if wrong:
+            raise Finding(f"after a disturbance, {words[0]} has left a store with problems: {wrong[0]}")

@@ -46,9 +46,13 @@ BATTLES = [
 ]
 
 
+# How often each command that writes comes up; the slow ones, which learn and draw, more rarely.
+KINDS = {"balls": 30, "battles": 8, "repair": 12, "export": 14, "preview": 3, "stats": 2, "train": 3, "eval": 0.5}
+
+
 def draw_job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path, float]:
     """A command that writes: program, words, what it writes, and about how many seconds it takes."""
-    kind = rng.choice(["balls", "balls", "battles", "repair", "export", "preview", "stats", "train", "eval"])
+    (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
     if kind in ("balls", "battles"):
         words = [*(BALLS if kind == "balls" else BATTLES), "-j", str(rng.randint(1, 3))]
         return "data", [*words, "-o", str(folder / "out")], folder / "out", 2.0
@@ -150,10 +154,14 @@ def send_signals(rng: random.Random, process: Any) -> int:
         sent += process.poll() is None
         process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
         time.sleep(rng.choice([0, 0.001, 0.02]))
+    ended_by_signal(process)
+    return sent
+
+
+def ended_by_signal(process: Any) -> None:
     status, _, err = ended(process, {0, 130})
     if status == 130 and "interrupted" not in err:
         raise Finding(f"interrupted without a word: {process.args}")
-    return sent
 
 
 def wait_for_handlers(pid: int) -> None:

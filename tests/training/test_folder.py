@@ -32,6 +32,13 @@ def test_a_line_that_was_cut_off_is_not_read(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.jsonl") == [{"step": 0}]
 
 
+@pytest.mark.parametrize("line", [b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b'{"step":0}{"step":1}', b"\0"])
+def test_a_line_that_is_no_record_is_damage(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"step":0}\n' + line + b"\n")
+    with pytest.raises(DamagedStoreError, match=r"log\.jsonl is damaged"):
+        read_log(tmp_path / "log.jsonl")
+
+
 def test_a_log_with_a_hole_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_bytes(b'{"step":0}\n')
     os.truncate(tmp_path / "log.jsonl", 1 << 40)

@@ -65,6 +65,19 @@ def test_it_plays_in_environments(policy: Path) -> None:
         agents(other, info["available"])
 
 
+def test_a_policy_that_does_not_fit_or_is_not_whole_leaves_the_file_that_was_there(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = policy.read_bytes()
+    with pytest.raises(UsageError, match="with 33 inputs and 9 actions; '8m' has"):
+        save_policy(policy, layers(actor(1)), "8m")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        save_policy(policy, layers(actor(1)), "3m")
+    assert policy.read_bytes() == before
+    assert list(policy.parent.iterdir()) == [policy]
+
+
 def splits(policy: Path, **options: Any) -> list[Any]:
     return plan(scenario=["3m"], train=24, val=0, steps=30, policy=str(policy), radial=4, angular=8, **options)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
 from s2rm_data.errors import UsageError, missing_component
-from s2rm_data.files import read_regular
+from s2rm_data.files import read_regular, write_whole
 from s2rm_data.generators.sc2.codes import Action
 
 SUFFIX = ".safetensors"
@@ -114,15 +114,23 @@ def _choose(asked, observation, available, packed, sizes, actions):  # type: ign
             actions[b, i] = best
 
 
-def save_network(path: Path, layers: Sequence[tuple[Any, Any]], scenario: str) -> None:
-    """Write a policy file; layers are (weight (outputs, inputs), bias (outputs,)), as arrays or tensors."""
+def save_network(
+    path: Path,
+    layers: Sequence[tuple[Any, Any]],
+    scenario: str,
+    check: Callable[[Network], None] = lambda network: None,
+) -> None:
+    """Write a policy file; layers are (weight (outputs, inputs), bias (outputs,)), as arrays or tensors.
+
+    What cannot be read again, or is refused by `check`, is not written.
+    """
     tensors = {}
     for number, (weight, bias) in enumerate(layers):
         tensors[f"{number}.weight"] = np.ascontiguousarray(np.asarray(weight), dtype=np.float32)
         tensors[f"{number}.bias"] = np.ascontiguousarray(np.asarray(bias), dtype=np.float32)
     content = _safetensors().save(tensors, metadata={"format": FORMAT, "scenario": scenario})
-    _parse(content, str(path))  # what is written can be read
-    Path(path).write_bytes(content)
+    check(_parse(content, str(path)))
+    write_whole(Path(path), [content])
 
 
 def load_network(path: Path) -> Network:
