@@ -225,6 +225,7 @@ def _run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     added = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
     if added:
         sys.path[1:1] = added

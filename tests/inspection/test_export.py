@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -166,7 +167,11 @@ def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path:
         "except DiskError as error: print(error); sys.exit(6)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(store.path), str(tmp_path)], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", code, str(store.path), str(tmp_path)],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # or Python would cache modules that the limit has cut
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 6, (done.returncode, done.stderr)
     assert "cannot write" in done.stdout

@@ -181,7 +181,10 @@ def full_disk(rng: random.Random, workspace: Workspace) -> None:
     with workspace.fresh() as folder:
         program, words, out, _ = draw_job(rng, workspace, folder)
         limit = rng.choice([0, 1, 500, 3_000, 9_000, 20_000, 60_000, 200_000])
-        status, _, err = command(program, *words, allowed={0, 6}, limits={"RLIMIT_FSIZE": limit})
+        # Python would cache modules that the limit has cut, for all who import them later.
+        kept = {"PYTHONDONTWRITEBYTECODE": "1"}
+        limits = {"RLIMIT_FSIZE": limit}
+        status, _, err = command(program, *words, allowed={0, 6}, limits=limits, environment=kept)
         # What a forked command says is kept in files, too, and small limits cut it.
         if status and len(err) < limit and "cannot write" not in err and "File too large" not in err:
             raise Finding(f"the disk refused, and the message is {err}")
