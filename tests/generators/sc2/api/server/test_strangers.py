@@ -126,6 +126,15 @@ def test_a_frame_that_is_too_long_ends_the_connection_before_it_is_received(port
     assert MOST_FRAME_BYTES < 60 << 20
 
 
+def test_no_more_clients_are_let_in_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s2rm_data.generators.sc2.api.server.serve.MOST_CLIENTS", 2)
+    with serving() as port, connected(port) as (first, _), connected(port) as (second, _):
+        with pytest.raises(websocket.WebSocketBadStatusException, match="503"), connected(port):
+            pass
+        for talker in (first, second):
+            assert talker.ask(ping=api.RequestPing()).ping.game_version
+
+
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "http://evil.example:5000", "null", "http://127.0.0.1:1", "x"]
 )
