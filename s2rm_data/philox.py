@@ -6,7 +6,12 @@ Integer arithmetic only: the same on every machine.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba as nb
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 from s2rm_data.compiled import compiled
 
@@ -19,12 +24,26 @@ _32 = np.uint64(32)
 _11 = np.uint64(11)
 
 
-@compiled("uint64(uint64, uint64)", inline="always")
-def _mul_high(a, b):  # type: ignore[no-untyped-def]
-    """Upper 64 bits of the 128-bit product."""
+def _mul_high_by_halves(a: Any, b: Any) -> Any:
+    """Upper 64 bits of the 128-bit product, for code that is not compiled."""
     a0, a1, b0, b1 = a & _LOW, a >> _32, b & _LOW, b >> _32
     middle = a1 * b0 + ((a0 * b0) >> _32)
     return a1 * b1 + (middle >> _32) + (((middle & _LOW) + a0 * b1) >> _32)
+
+
+@intrinsic
+def _mul_high_at_once(typing: Any, a: Any, b: Any) -> Any:
+    """The same in one instruction, which makes `philox` four times as fast."""
+
+    def build(context: Any, builder: Any, signature: Any, factors: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(factor, wide) for factor in factors))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return nb.uint64(nb.uint64, nb.uint64), build
+
+
+_mul_high = _mul_high_by_halves if nb.config.DISABLE_JIT else _mul_high_at_once  # type: ignore[attr-defined]
 
 
 @compiled("UniTuple(uint64, 4)(uint64, uint64, uint64, uint64)")

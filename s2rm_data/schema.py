@@ -73,9 +73,10 @@ class SplitSource(Protocol):
 
 
 class Lent(NamedTuple):
-    """One sequence, (1, *spec.shape) by array name, in memory that is used again for the next.
+    """The next sequences of some arrays, (n, *spec.shape) by array name, in memory that is used again later.
 
-    `used_nbytes`: how many bytes of an array may be other than zero, where that is known; all after them are zero.
+    `used_nbytes`: how many bytes of a single sequence may be other than zero, where that is known; all after them are
+    zero.
     """
 
     arrays: dict[str, np.ndarray]
@@ -87,4 +88,6 @@ class LendingSource(Protocol):
     """A split source that can also lend what `produce` gives, which saves filling and reading memory that is blank."""
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
-        """The sequences start..stop-1; each is good until the next is asked for."""
+        """The sequences start..stop-1 in parts; each is good until the next is asked for. In the end every array has
+        come whole and in order, but some may come one by one and others many at a time.
+        """

@@ -21,25 +21,32 @@ class ShardBuilder:
         self._spec = spec
         self._slots = sequences // spec.chunk
         self._chunks: list[bytes] = []
-        self._next = np.zeros((spec.chunk, *spec.shape), dtype=spec.dtype)  # a chunk that fills up
+        self._next = np.zeros((spec.chunk if spec.chunk > 1 else 0, *spec.shape), dtype=spec.dtype)  # it fills up
         self._filled = 0  # sequences in it
+        self.added = 0  # sequences
 
     def add(self, values: NDArray[Any], used_nbytes: int | None = None) -> None:
         """`used_nbytes`: of a single sequence, how many bytes may be other than zero."""
         spec = self._spec
         if values.dtype != np.dtype(spec.dtype) or values.shape[1:] != spec.shape:
             raise TypeError(f"{spec.name}: got {values.dtype} {values.shape[1:]}, promised {spec.dtype} {spec.shape}")
+        self.added += len(values)
         if spec.chunk == 1:
             for number in range(len(values)):
                 self._chunks.append(encode_chunk(values[number : number + 1], spec.level, used_nbytes))
             return
         while len(values):
-            taken = min(spec.chunk - self._filled, len(values))
-            self._next[self._filled : self._filled + taken] = values[:taken]
-            self._filled, values = self._filled + taken, values[taken:]
-            if self._filled == spec.chunk:
-                self._chunks.append(encode_chunk(self._next, spec.level))
-                self._filled = 0
+            if self._filled == 0 and len(values) >= spec.chunk:
+                taken = spec.chunk
+                self._chunks.append(encode_chunk(values[:taken], spec.level))
+            else:
+                taken = min(spec.chunk - self._filled, len(values))
+                self._next[self._filled : self._filled + taken] = values[:taken]
+                self._filled += taken
+                if self._filled == spec.chunk:
+                    self._chunks.append(encode_chunk(self._next, spec.level))
+                    self._filled = 0
+            values = values[taken:]
 
     def finish(self) -> list[bytes]:
         """The shard's bytes in pieces; a last chunk that is not full is padded with the fill value, as in any Zarr."""
@@ -61,15 +68,20 @@ def build_shard(
     `tick(n)` is called after every n sequences; what it raises ends the work.
     """
     builders = {spec.name: ShardBuilder(spec, sequences) for spec in source.arrays}
+    counted = source.arrays[0].name
     for part in _parts(source, start, stop):
-        for name, builder in builders.items():
-            builder.add(part.arrays[name], part.used_nbytes.get(name))
-        tick(len(part.arrays[source.arrays[0].name]))
+        for name in builders.keys() & part.arrays.keys():
+            builders[name].add(part.arrays[name], part.used_nbytes.get(name))
+        if counted in part.arrays:
+            tick(len(part.arrays[counted]))
+    for name, builder in builders.items():
+        if builder.added != stop - start:
+            raise TypeError(f"{name}: got {builder.added} sequences, promised {stop - start}")
     return {name: builder.finish() for name, builder in builders.items()}
 
 
 def _parts(source: SplitSource, start: int, stop: int) -> Iterator[Lent]:
-    """The sequences one by one from a source that lends them, else a few megabytes at a time."""
+    """As a source lends them, else a few megabytes at a time."""
     if isinstance(source, LendingSource):
         yield from source.lend(start, stop)
         return

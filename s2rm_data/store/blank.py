@@ -18,7 +18,7 @@ import zstandard
 
 _BLOCK = 128 << 10  # the most that a block holds
 _WINDOW = 512 << 10  # of low levels; a frame of more bytes has the header that is taken for granted here
-_AHEAD = 3 * _BLOCK  # how much of the blank end zstd gets to see: it looks one block ahead
+_AHEAD = 2 * _BLOCK + 64  # how much of the blank end zstd gets to see: the rest of a block, one of zeros, and a bit
 _HEADER = struct.Struct("<4sBBI")  # magic, descriptor, window, content size
 _DESCRIPTOR = 0x80  # four bytes of content size, a window, neither checksum nor dictionary
 _REPEATED = 1  # type of a block that repeats one byte
@@ -33,14 +33,14 @@ def compress_blank_tail(compress: Callable[..., bytes], level: int, data: memory
 
 def _spliced(compress: Callable[..., bytes], data: memoryview, used_nbytes: int) -> bytes | None:
     """None if the blank end is too short, or something is not as expected."""
-    given = (max(used_nbytes, _WINDOW) // _BLOCK + 1) * _BLOCK + _AHEAD
+    given = max(used_nbytes, _WINDOW) + _AHEAD
     if given > len(data):
         return None
     start = compress(data[:given])
     magic, descriptor, window, _ = _HEADER.unpack_from(start)
-    end, zeros = _blank_end(start)
+    end, zeros = _blank_end(start) if descriptor == _DESCRIPTOR else (0, 0)
     whole, rest = divmod(zeros + len(data) - given, _BLOCK)
-    if descriptor != _DESCRIPTOR or zeros < 2 * _BLOCK or 0 < rest < _SMALLEST:
+    if zeros < _BLOCK or 0 < rest < _SMALLEST:  # only a whole block of zeros shows how the next one is written
         return None
     sizes = [_BLOCK] * whole + [rest] * (rest > 0)
     blocks = [_block(size, last=number == len(sizes) - 1) for number, size in enumerate(sizes)]
@@ -69,11 +69,11 @@ def _blank_end(frame: bytes) -> tuple[int, int]:
 
 @cache
 def _holds(level: int) -> bool:
-    """Whether this version of zstd behaves as described, tried on sparse data with blank ends of three lengths."""
+    """Whether this version of zstd behaves as described, tried on sparse data with blank ends of several lengths."""
     compress = zstandard.ZstdCompressor(level=level).compress
     data = bytearray(14 * _BLOCK + 1000)
     used = 7 * _BLOCK + 12_345
     for at in range(0, used, 97):
         data[at] = at * at % 251
     views = [memoryview(data)[: len(data) - cut] for cut in (0, 1000, _BLOCK + 500)]
-    return all(_spliced(compress, view, used) == compress(view) for view in views)
+    return all(_spliced(compress, view, end) == compress(view) for view in views for end in (used, 8 * _BLOCK))

@@ -9,13 +9,13 @@ out what was drawn and nothing else, and tells how far into each array the episo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.compiled import compiled
-from s2rm_data.generators.sc2.polar import PolarGrid, check_on_map, ground, hecs_of, render_frames, tables
+from s2rm_data.generators.sc2.polar import HECS_STATES, PolarGrid, check_on_map, ground, render_frames, tables
 
 
 @compiled()
@@ -30,8 +30,19 @@ def _wipe(drawn, categories, hecs):  # type: ignore[no-untyped-def]
     drawn[0] = 0
 
 
+class Drawing(NamedTuple):
+    """Images (1, T, N, ...) of an episode; how many bytes of each were played, all after them are zero; and the living
+    units in the agents' views, and how many of them lost their cell to another, summed over agents and steps.
+    """
+
+    images: dict[str, NDArray[Any]]
+    used_nbytes: dict[str, int]
+    units_in_view: int
+    units_lost: int
+
+
 class Canvas:
-    """`terrain`: (W, H) heights as the game's bytes, as for `polar.render`."""
+    """`terrain`: (W, H) heights as the game's bytes, as for `polar.render`. States are those of a roll-out."""
 
     def __init__(self, *, steps: int, agents: int, units: int, grid: PolarGrid, terrain: NDArray[np.uint8]) -> None:
         shape = (steps, agents, grid.radial, grid.angular)
@@ -41,33 +52,31 @@ class Canvas:
             "height": np.zeros(shape, np.uint8),
         }
         self._drawn = np.zeros(1 + steps * agents * units, np.int64)  # how many cells, and which
+        self._length = 0  # of the episode that was drawn last
+        self._counts = np.zeros((2, 1), np.int32)
         self._grid, self._terrain = grid, terrain
-        self._ground = ground(terrain, grid)
+        self._tables = (*ground(terrain, grid), float(grid.radius), *tables(grid))
+        categories, hecs, height = self._images.values()
+        self._out = (categories, hecs, height.reshape(steps, agents, -1), *self._counts)
 
-    def draw(self, states: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, int]]:
-        """What `polar.render` gives for the states of one episode, and how many bytes of each image were played; all
-        after them are zero. The images are good until the next call.
-        """
+    def draw(self, states: Mapping[str, NDArray[Any]], row: int) -> Drawing:
+        """What `polar.render` gives for episode `row` of some states. The images are good until the next call."""
         categories, hecs, height = self._images.values()
         _wipe(self._drawn, categories.reshape(-1, 3), hecs.reshape(-1, 4))
-        height[:] = 0
-        length, (T, N), U = int(states["length"][0]), states["action"].shape[1:], states["unit_type"].shape[1]
-        check_on_map(states, self._terrain)
-        edges, points = tables(self._grid)
-        in_view, lost = np.zeros(1, np.int32), np.zeros(1, np.int32)
-        render_frames(
-            np.array([length], dtype=np.int64),
-            np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(T, U, 2),
-            hecs_of(states).reshape(T, U, 4),
-            np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
-            np.ascontiguousarray(states["action"], dtype=np.int16).reshape(T, N),
-            *self._ground,
-            float(self._grid.radius),
-            edges,
-            points,
-            (categories, hecs, height.reshape(T, N, -1), in_view, lost),
+        height[: self._length] = 0
+        self._counts[:] = 0
+        self._length = int(states["length"][row])
+        position = states["unit_position"][row]
+        found = render_frames(
+            np.array([self._length], dtype=np.int64),
+            position,
+            tuple(states[name][row] for name in HECS_STATES),
+            states["unit_type"][row : row + 1],
+            states["action"][row],
+            *self._tables,
+            self._out,
             self._drawn,
         )
-        images = {name: image[None] for name, image in self._images.items()}
-        used = {name: image[:length].nbytes for name, image in self._images.items()}
-        return {**images, "units_in_view": in_view, "units_lost": lost}, used
+        check_on_map(position, found, self._terrain)
+        used = {name: image[: self._length].nbytes for name, image in self._images.items()}
+        return Drawing({name: image[None] for name, image in self._images.items()}, used, *self._counts[:, 0].tolist())

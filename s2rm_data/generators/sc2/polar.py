@@ -46,6 +46,8 @@ from s2rm_data.generators.sc2.units import NUMBER_OF
 
 _MEDIVAC = NUMBER_OF["medivac"]
 
+HECS_STATES = ("unit_health", "unit_energy", "unit_cooldown", "unit_shield")  # what the channels of hecs show
+_DIVISORS = np.array(HECS_DIVISORS, np.float32)
 NOT_NOTED = np.empty(0, np.int64)  # for `render_frames`: nobody asks which cells were drawn upon
 
 
@@ -76,26 +78,21 @@ class PolarGrid:
 
 @compiled("int64(float64, float64, float64[:, ::1])", forceinline=True)
 def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
-    """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products."""
+    """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products.
+
+    It looks in half of what is left, without a branch on where that is: nobody could guess it.
+    """
     half = edges.shape[0]
     below = dy < 0.0 or (dy == 0.0 and dx < 0.0)
     if below:
         dx, dy = -dx, -dy
-    low, high = 0, half
-    while low < high:
-        middle = (low + high) // 2
-        if edges[middle, 0] * dy >= edges[middle, 1] * dx:
-            low = middle + 1
-        else:
-            high = middle
+    low, left = 0, half
+    while left > 0:
+        step = (left + 1) // 2
+        edge = low + step - 1
+        low += step if edges[edge, 0] * dy >= edges[edge, 1] * dx else 0
+        left -= step
     return (low + half) % (2 * half) if below else low
-
-
-@compiled("UniTuple(int64, 2)(float64, float64, float64, int64, float64[:, ::1])", forceinline=True)
-def _cell(dx, dy, rho, radial, edges):  # type: ignore[no-untyped-def]
-    """(i, j) of a displacement within the field of view."""
-    i = min(int(math.sqrt(dx * dx + dy * dy) / rho + 0.5), radial - 1)
-    return (i, _sector(dx, dy, edges)) if i > 0 else (0, 0)
 
 
 @compiled(forceinline=True)
@@ -109,38 +106,43 @@ def action_category(action, unit_type):  # type: ignore[no-untyped-def]
 
 
 @compiled(forceinline=True)
-def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, owner, out, drawn):  # type: ignore[no-untyped-def]
+def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, points, near, owner, out, drawn):  # type: ignore[no-untyped-def]
     """Draws the living units around one agent; returns how many are in view and how many lost their cell to another.
 
-    Numbers of the cells drawn upon go to `drawn`, if there is room for any; its first entry counts them.
+    hecs (U, 4): of this frame. near (3, U) is scratch space. owner: which image each cell was last drawn in, and how
+    far off its owner is; the image itself is not read, as most of it is not in the processor's cache. Numbers of the
+    cells drawn upon go to `drawn`, if there is room for any; its first entry counts them.
     """
-    categories, images = out
+    (categories, images), (number, off) = out, owner
     radial, angular = points.shape[:2]
-    first = (frame * action.shape[1] + agent) * radial * angular
+    this = frame * action.shape[1] + agent
     x, y = np.float64(position[frame, agent, 0]), np.float64(position[frame, agent, 1])
     agents, in_view, lost = action.shape[1], 0, 0
     rho = radius / radial
     for unit in range(position.shape[1]):
-        dx, dy = position[frame, unit, 0] - x, position[frame, unit, 1] - y
-        if not (hecs[frame, unit, 0] > 0.0 and dx * dx + dy * dy < radius * radius):
+        near[0, unit], near[1, unit] = position[frame, unit, 0] - x, position[frame, unit, 1] - y
+        near[2, unit] = near[0, unit] * near[0, unit] + near[1, unit] * near[1, unit]
+    for unit in range(position.shape[1]):
+        if not (hecs[unit, 0] > 0.0 and near[2, unit] < radius * radius):
             continue
         in_view += 1
-        i, j = _cell(dx, dy, rho, radial, edges)
-        ex, ey = dx - points[i, j, 0], dy - points[i, j, 1]
-        off = ex * ex + ey * ey
-        if categories[i, j, UNIT_TYPE] != 0:
+        i = min(int(math.sqrt(near[2, unit]) / rho + 0.5), radial - 1)
+        j = _sector(near[0, unit], near[1, unit], edges) if i > 0 else 0
+        ex, ey = near[0, unit] - points[i, j, 0], near[1, unit] - points[i, j, 1]
+        distance2 = ex * ex + ey * ey
+        if number[i, j] == this:
             lost += 1
-            if off >= owner[i, j]:
+            if distance2 >= off[i, j]:
                 continue
         elif drawn.size > 0:
             drawn[0] += 1
-            drawn[drawn[0]] = first + i * angular + j
-        owner[i, j] = off
+            drawn[drawn[0]] = (this * radial + i) * angular + j
+        number[i, j], off[i, j] = this, distance2
         categories[i, j, FRIENDLY] = 1 if unit < agents else 0
         categories[i, j, UNIT_TYPE] = unit_type[unit]
         categories[i, j, ACTION] = action_category(action[frame, unit], unit_type[unit]) if unit < agents else UNKNOWN
         for channel in range(4):
-            images[i, j, channel] = hecs[frame, unit, channel]
+            images[i, j, channel] = hecs[unit, channel]
     return in_view, lost
 
 
@@ -159,49 +161,54 @@ def _draw_terrain(x, y, east, north, terrain, level, height):  # type: ignore[no
 
 
 @compiled(forceinline=True)
-def _stands_still(position, hecs, frame, agent):  # type: ignore[no-untyped-def]
+def _stands_still(position, health, frame, agent):  # type: ignore[no-untyped-def]
     """Whether a living agent sees the same terrain as in the frame before."""
     now, before = position[frame, agent], position[frame - 1, agent]
-    return hecs[frame - 1, agent, 0] > 0.0 and now[0] == before[0] and now[1] == before[1]
+    return health[frame - 1, agent] > 0.0 and now[0] == before[0] and now[1] == before[1]
 
 
 @compiled()
 def render_frames(  # type: ignore[no-untyped-def]
-    length, position, hecs, unit_type, action, terrain, level, margin, radius, edges, points, out, drawn
+    length, position, stats, unit_type, action, terrain, level, margin, radius, edges, points, out, drawn
 ):
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
+    Returns (frame, unit) of a living unit that stands outside of the map, where it stops, or (-1, -1).
 
-    drawn: see `_draw_units`. terrain, level and margin: see `ground`.
+    stats: (F, U) each, in the order of HECS_CHANNELS. drawn: see `_draw_units`. terrain, level and margin: see
+    `ground`; they are looked up without asking, hence the check.
     """
     categories, images, height, in_view, lost = out
-    owner = np.empty(points.shape[:2])
+    owner = np.full(points.shape[:2], -1), np.empty(points.shape[:2])
+    near, hecs = np.empty((3, position.shape[1])), np.empty((position.shape[1], 4), np.float32)
     east, north = points[:, :, 0].copy().ravel(), points[:, :, 1].copy().ravel()
+    width, depth = terrain.shape[0] - 2 * margin, terrain.shape[1] - 2 * margin
     steps = action.shape[0] // length.shape[0]
+    health, energy, cooldown, shield = stats
     for frame in range(action.shape[0]):
         if frame % steps >= length[frame // steps]:
             continue
+        for unit in range(position.shape[1]):
+            x, y = position[frame, unit, 0], position[frame, unit, 1]
+            if health[frame, unit] > 0.0 and not (0.0 <= x <= width and 0.0 <= y <= depth):
+                return frame, unit
+            hecs[unit, 0], hecs[unit, 1] = health[frame, unit] / _DIVISORS[0], energy[frame, unit] / _DIVISORS[1]
+            hecs[unit, 2], hecs[unit, 3] = cooldown[frame, unit] / _DIVISORS[2], shield[frame, unit] / _DIVISORS[3]
         for agent in range(action.shape[1]):
-            if hecs[frame, agent, 0] <= 0.0:
+            if health[frame, agent] <= 0.0:
                 continue
             image = (categories[frame, agent], images[frame, agent])
             seen, gone = _draw_units(
-                frame, agent, position, hecs, unit_type[frame // steps], action, radius, edges, points, owner, image,
-                drawn,
+                frame, agent, position, hecs, unit_type[frame // steps], action, radius, edges, points, near, owner,
+                image, drawn,
             )  # fmt: skip
             in_view[frame // steps] += seen
             lost[frame // steps] += gone
             x, y = margin + np.float64(position[frame, agent, 0]), margin + np.float64(position[frame, agent, 1])
-            if frame % steps > 0 and _stands_still(position, hecs, frame, agent):
+            if frame % steps > 0 and _stands_still(position, health, frame, agent):
                 height[frame, agent] = height[frame - 1, agent]
             else:
                 _draw_terrain(x, y, east, north, terrain, level, height[frame, agent])
-
-
-def hecs_of(states: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    """(..., U, 4) the units' health, energy, cooldown and shield as the images show them."""
-    names = ("unit_health", "unit_energy", "unit_cooldown", "unit_shield")
-    stats = [states[name] / np.float32(divisor) for name, divisor in zip(names, HECS_DIVISORS, strict=True)]
-    return np.stack(stats, axis=-1).astype(np.float32)
+    return -1, -1
 
 
 @lru_cache(maxsize=8)
@@ -240,14 +247,11 @@ def _of_neighbours(values: NDArray[np.uint8], least_or_most: np.ufunc) -> NDArra
     return of_all
 
 
-def check_on_map(states: Mapping[str, NDArray[Any]], terrain: NDArray[np.uint8]) -> None:
-    """The compiled code looks up the terrain without asking."""
-    inside = (states["unit_position"] >= 0) & (states["unit_position"] <= np.array(terrain.shape, np.float32))
-    outside = (states["unit_health"] > 0) & ~inside.all(axis=-1)
-    if outside.any():
-        where = states["unit_position"][outside][0]
+def check_on_map(position: NDArray[np.float32], found: tuple[int, int], terrain: NDArray[np.uint8]) -> None:
+    """`found`: what `render_frames` returned for positions (F, U, 2)."""
+    if found != (-1, -1):
         raise UsageError(
-            f"a unit stands at {where.tolist()}, outside of the map of {terrain.shape} cells; "
+            f"a unit stands at {position[found].tolist()}, outside of the map of {terrain.shape} cells; "
             "render states with the terrain of their own scenario"
         )
 
@@ -267,17 +271,17 @@ def render(
         raise UsageError(f"terrain is {terrain.dtype}; give the game's bytes, as source.terrain_height(scenario) does")
     B, T, N = states["action"].shape
     U = states["unit_type"].shape[1]
-    check_on_map(states, terrain)
     padded, level, margin = ground(terrain, grid)
     edges, points = tables(grid)
     shape = (B * T, N, grid.radial, grid.angular)
     categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
     height = np.zeros((B * T, N, grid.radial * grid.angular), np.uint8)
     in_view, lost = np.zeros(B, np.int32), np.zeros(B, np.int32)
-    render_frames(
+    position = np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(B * T, U, 2)
+    found = render_frames(
         np.ascontiguousarray(states["length"], dtype=np.int64),
-        np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(B * T, U, 2),
-        hecs_of(states).reshape(B * T, U, 4),
+        position,
+        tuple(np.ascontiguousarray(states[name], dtype=np.float32).reshape(B * T, U) for name in HECS_STATES),
         np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
         np.ascontiguousarray(states["action"], dtype=np.int16).reshape(B * T, N),
         padded,
@@ -289,6 +293,7 @@ def render(
         (categories, hecs, height, in_view, lost),
         NOT_NOTED,
     )
+    check_on_map(position, found, terrain)
     images = {"categories": categories, "hecs": hecs, "height": height.reshape(shape)}
     batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}
     return {**batched, "units_in_view": in_view, "units_lost": lost}

@@ -140,6 +140,9 @@ _STATS = {
 }
 
 
+_BLANK = ("unit_position", "unit_shield", "unit_energy", "unit_cooldown", "unit_order", "unit_goal")  # of the dead
+
+
 def record_sight(
     record: Record,
     step: int,
@@ -173,10 +176,11 @@ def blank_after_end(record: Record) -> None:
     T, N = record["action"].shape[1:]
     played = np.arange(T) < record["length"][:, None]
     alive = (record["unit_health"] > 0) & played[:, :, None]
-    record["unit_health"][~alive] = 0  # a back end may leave a negative rest
-    for name in ("unit_position", "unit_shield", "unit_energy", "unit_cooldown", "unit_order", "unit_goal"):
-        record[name][~alive] = 0
-    record["unit_target"][~alive] = NOBODY
+    gone = ~alive
+    for name in ("unit_health", *_BLANK):  # a back end may leave a negative rest of health
+        values = record[name]
+        np.copyto(values, 0, where=gone if values.ndim == 3 else gone[..., None])
+    np.copyto(record["unit_target"], NOBODY, where=gone)
     record["reward"][~played] = 0
     record["available"][~played] = False
     record["unit_alive"] = alive

@@ -132,14 +132,20 @@ class Sc2Split:
         return {spec.name: values[spec.name] for spec in self.arrays}
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
-        """The episodes start..stop-1 one by one; see `schema.LendingSource`."""
+        """The states of a block at once, its images one by one; see `schema.LendingSource`."""
         canvas = self._canvas()
-        for number in range(start, stop):
-            block, row = divmod(number, BLOCK)
-            record = {name: values[row : row + 1] for name, values in self._block(block).items()}
-            images, used_nbytes = canvas.draw(record)
-            values = record | images
-            yield Lent({spec.name: values[spec.name] for spec in self.arrays}, used_nbytes)
+        for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
+            first, record = block * BLOCK, self._block(block)
+            rows = range(max(start - first, 0), min(stop - first, BLOCK))
+            stored = [spec.name for spec in self.arrays if spec.name in record]
+            yield Lent({name: record[name][rows.start : rows.stop] for name in stored}, {})
+            counts = np.empty((2, len(rows)), np.int32)
+            for k, row in enumerate(rows):
+                drawing = canvas.draw(record, row)
+                counts[0, k], counts[1, k] = drawing.units_in_view, drawing.units_lost
+                yield Lent(drawing.images, drawing.used_nbytes)
+            del record  # before the next block is played
+            yield Lent({"units_in_view": counts[0], "units_lost": counts[1]}, {})
 
     def _canvas(self) -> Canvas:
         """A thread keeps its last one."""

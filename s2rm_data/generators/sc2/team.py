@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from s2rm_data.generators.sc2.features import SIGHT, Features
 from s2rm_data.generators.sc2.policies import find, label
 from s2rm_data.generators.sc2.policies._network import Network
-from s2rm_data.generators.sc2.policies._view import MEMORY, act, draw_member, mix_random
+from s2rm_data.generators.sc2.policies._view import MEMORY, act, callee, draw_member, mix_random
 from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
@@ -67,7 +67,7 @@ class Team:
                 self._ask(player.network, asked, snapshot, available, step, actions)
             elif asked.any():
                 act(
-                    player.choose, asked, step, self._seeds, self._epsilon, self._sight,
+                    callee(player.choose), asked, step, self._seeds, self._epsilon, self._sight,
                     kinds, snapshot.position, stats, available, self._starts, self._memory, actions,
                 )  # fmt: skip
         return actions

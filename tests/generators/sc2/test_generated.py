@@ -129,9 +129,12 @@ def test_an_episode_is_a_function_of_its_seed() -> None:
     assert len({tuple(row) for row in whole["unit_type"].tolist()}) > 1
     for name, values in split.produce(2, 5).items():
         assert np.array_equal(values, whole[name][2:5]), name
-    for number, lent in enumerate(split.lend(0, 6)):
-        for name, values in lent.arrays.items():
-            assert np.array_equal(values[0], whole[name][number]), name
+    lent: dict[str, list[np.ndarray]] = {name: [] for name in whole}
+    for part in split.lend(0, 6):
+        for name, values in part.arrays.items():
+            lent[name].append(values.copy())
+    for name, values in whole.items():
+        assert np.array_equal(np.concatenate(lent[name]), values), name
 
 
 def test_idle_enemies_attack_the_nearest_agent_and_somebody_wins() -> None:

@@ -9,8 +9,12 @@ and its machine code is found again by the next process.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numba as nb
 import numpy as np
+from numba.experimental.function_type import _get_wrapper_address
 
 from s2rm_data.compiled import compiled
 from s2rm_data.generators.sc2.codes import Action
@@ -44,6 +48,29 @@ _32 = np.uint64(32)
 
 policy = compiled(CHOOSE)
 """Decorator of a policy's function."""
+
+
+class Callee(nb.types.WrapperAddressProtocol):  # type: ignore[misc]
+    """A policy's function as an argument of `act`. Numba looks up where the function is at every call, which takes as
+    long as asking a hundred agents; this remembers it.
+    """
+
+    def __init__(self, choose: Any) -> None:
+        self._choose = choose  # the code is there for as long as this is
+        self._address = _get_wrapper_address(choose, CHOOSE)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Any:
+        return CHOOSE
+
+
+@cache
+def callee(choose: Any) -> Any:
+    """What to give to `act`."""
+    return choose if nb.config.DISABLE_JIT else Callee(choose)  # type: ignore[attr-defined]
+
 
 _F32 = nb.float32[:, ::1]
 _ACT = nb.void(
@@ -88,28 +115,25 @@ def draw_member(seed, count):  # type: ignore[no-untyped-def]
 
 
 @compiled(forceinline=True)
-def _fill_row(row, battle, unit, agent, agents, unit_type, position, stats):  # type: ignore[no-untyped-def]
-    health, shield, energy, cooldown = stats
-    row[FRIEND] = 1.0 if unit < agents else 0.0
-    row[INDEX] = unit if unit < agents else unit - agents
-    row[TYPE] = unit_type[battle, unit]
-    row[DX] = np.float64(position[battle, unit, 0]) - np.float64(position[battle, agent, 0])
-    row[DY] = np.float64(position[battle, unit, 1]) - np.float64(position[battle, agent, 1])
-    row[DISTANCE2] = row[DX] * row[DX] + row[DY] * row[DY]
-    row[HEALTH], row[SHIELD], row[ENERGY] = health[battle, unit], shield[battle, unit], energy[battle, unit]
-    row[COOLDOWN] = cooldown[battle, unit]
-
-
-@compiled(forceinline=True)
 def _look(rows, battle, agent, agents, sight, unit_type, position, stats):  # type: ignore[no-untyped-def]
     """Fills `rows` with what the agent sees and returns how many."""
-    _fill_row(rows[0], battle, agent, agent, agents, unit_type, position, stats)
+    health, shield, energy, cooldown = stats
+    x, y = np.float64(position[battle, agent, 0]), np.float64(position[battle, agent, 1])
     count, far = 1, sight[unit_type[battle, agent]]
     for unit in range(unit_type.shape[1]):
-        if unit == agent or stats[0][battle, unit] <= 0.0:
+        dx, dy = np.float64(position[battle, unit, 0]) - x, np.float64(position[battle, unit, 1]) - y
+        distance2 = dx * dx + dy * dy
+        # SMAC: strictly nearer than the sight range
+        if unit != agent and not (health[battle, unit] > 0.0 and distance2 < far * far):
             continue
-        _fill_row(rows[count], battle, unit, agent, agents, unit_type, position, stats)
-        if rows[count, DISTANCE2] < far * far:  # SMAC: strictly nearer than the sight range
+        row = rows[0 if unit == agent else count]
+        row[FRIEND] = 1.0 if unit < agents else 0.0
+        row[INDEX] = unit if unit < agents else unit - agents
+        row[TYPE] = unit_type[battle, unit]
+        row[DX], row[DY], row[DISTANCE2] = dx, dy, distance2
+        row[HEALTH], row[SHIELD], row[ENERGY] = health[battle, unit], shield[battle, unit], energy[battle, unit]
+        row[COOLDOWN] = cooldown[battle, unit]
+        if unit != agent:
             count += 1
     return count
 
