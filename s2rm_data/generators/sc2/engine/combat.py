@@ -1,4 +1,4 @@
-"""Hits: damage through shields and armour, missiles, the colossus's line, the baneling's blast; healing; targets."""
+"""Hits: damage through shields and armour, missiles, the colossus's beams, the baneling's blast; targets."""
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots
 
@@ -13,11 +13,13 @@ from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.units import LOOPS_PER_SECOND, MIN_DAMAGE_PER_HIT, SHIELD_REGEN_DELAY_S
 
 _SHIELD_WAIT_LOOPS = SHIELD_REGEN_DELAY_S * LOOPS_PER_SECOND
-# Measured (2c_vs_64zg, first volleys): the target of both colossi dies 5 loops after the release, its neighbours in the
-# two loops after that. Inferred: beams sweep outward from wherever the target is by then, by these parts of the line.
-_SWEEP_LOOPS = 7.0
-_SWEEP_STAGES = 3
-_SWEEP_ENDS = (0.0, 0.0, 0.4, 1.0)
+# From the game's data: two beams pass along a line across the shot in opposite directions, in 11 ticks of half a loop,
+# and burn whom they touch 4 loops later, each beam once; the target itself burns 6 loops after the damage point, by
+# both. Here, counted from the release, a whole loop after that point: ticks 1 to 3 in loop 4, then two in every loop.
+# Assumption: who burns is looked up when the damage comes, not 4 loops before.
+_SWEEP_LOOPS = 8.0
+_FIRST_TICKS_LOOP, _TARGET_LOOP = 4, 5
+_MIDDLE_TICK = 6
 _NEVER = 1e18
 # How much an enemy draws an attack (inferred from recordings and networks, docs/fidelity.md).
 NOT_SEEN, SEEN, IN_REACH, ATTACKER, ATTACKER_IN_REACH = range(-1, 4)
@@ -108,31 +110,43 @@ def _beam(u):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _touches(along, beside, point, reach):  # type: ignore[no-untyped-def]
+    return (along - point) * (along - point) + beside * beside <= reach * reach
+
+
+@inner
 def sweep(floats, ints, stats, agents, u):  # type: ignore[no-untyped-def]
-    """The colossus's beams, one loop of their way from the target outward along the line across the shot: every enemy
-    that they touch takes both hits, once.
-    """
-    stage = _SWEEP_STAGES - 1 - int(floats[at.PENDING, u])
-    if stage < 0:
+    """One loop of the colossus's two beams along the line across the shot, one from either end."""
+    loop = int(_SWEEP_LOOPS - floats[at.PENDING, u])
+    if loop < _FIRST_TICKS_LOOP:
         return
-    target, bit = ints[at.PENDING_TARGET, u], _beam(u)
-    dx, dy = floats[at.X, target] - floats[at.X, u], floats[at.Y, target] - floats[at.Y, u]
+    kind, target, bit = ints[at.KIND, u], ints[at.PENDING_TARGET, u], _beam(u)
+    x, y = floats[at.X, target], floats[at.Y, target]
+    dx, dy = x - floats[at.X, u], y - floats[at.Y, u]
     length = np.sqrt(dx * dx + dy * dy)
     across_x, across_y = (-dy / length, dx / length) if length > 0.0 else (0.0, 1.0)
-    half, hits = stats[ints[at.KIND, u], at.LINE_HALF], int(stats[ints[at.KIND, u], at.HITS])
-    inner_end, outer_end = half * _SWEEP_ENDS[stage], half * _SWEEP_ENDS[stage + 1]
+    first_tick = 1 if loop == _FIRST_TICKS_LOOP else 2 * loop - 6
+    last_tick = 2 * loop - 5
+    if loop == _TARGET_LOOP and floats[at.HEALTH, target] > 0.0:
+        hurt(floats, ints, stats, agents, u, target, int(stats[kind, at.HITS]))
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)
     for v in range(first, stop):
-        if floats[at.HEALTH, v] <= 0.0 or ints[at.BURNT, v] & bit:
+        other = ints[at.KIND, v]
+        if v == target or floats[at.HEALTH, v] <= 0.0 or stats[kind, at.CAN_HIT + other] == 0.0:
             continue
-        if stats[ints[at.KIND, u], at.CAN_HIT + ints[at.KIND, v]] == 0.0:
-            continue
-        vx, vy = floats[at.X, v] - floats[at.X, target], floats[at.Y, v] - floats[at.Y, target]
-        along, beside = abs(vx * across_x + vy * across_y), vx * across_y - vy * across_x
-        gap = max(inner_end - along, 0.0, along - outer_end)
-        reach = stats[ints[at.KIND, u], at.LINE_RADIUS] + stats[ints[at.KIND, v], at.RADIUS]
-        if gap * gap + beside * beside <= reach * reach:
-            ints[at.BURNT, v] |= bit
+        vx, vy = floats[at.X, v] - x, floats[at.Y, v] - y
+        along, beside = vx * across_x + vy * across_y, vx * across_y - vy * across_x
+        reach = stats[kind, at.LINE_RADIUS] + stats[other, at.RADIUS]
+        hits = 0
+        for tick in range(first_tick, last_tick + 1):
+            point = stats[kind, at.LINE_HALF] * (tick - _MIDDLE_TICK) / (_MIDDLE_TICK - 1)
+            if ints[at.BURNT, v] & bit == 0 and _touches(along, beside, point, reach):
+                ints[at.BURNT, v] |= bit
+                hits += 1
+            if ints[at.BURNT_TOO, v] & bit == 0 and _touches(along, beside, -point, reach):
+                ints[at.BURNT_TOO, v] |= bit
+                hits += 1
+        if hits > 0:
             hurt(floats, ints, stats, agents, u, v, hits)
     blow_up(floats, ints, stats, agents)
 
@@ -148,6 +162,7 @@ def release(floats, ints, stats, agents, u, target):  # type: ignore[no-untyped-
         floats[at.PENDING, u], ints[at.PENDING_TARGET, u] = _SWEEP_LOOPS, target
         for v in range(ints.shape[1]):
             ints[at.BURNT, v] &= ~_beam(u)
+            ints[at.BURNT_TOO, v] &= ~_beam(u)
     elif stats[k, at.MISSILE_SPEED] > 0.0:
         dx, dy = floats[at.X, target] - floats[at.X, u], floats[at.Y, target] - floats[at.Y, u]
         # Assumption: the flight lasts as long as the distance at release takes, however the target moves meanwhile.
@@ -238,44 +253,3 @@ def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: 
     if found > 1 and best_rank in (ATTACKER_IN_REACH, IN_REACH):
         return near[below(words, found)]
     return best
-
-
-@inner
-def can_be_healed(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
-    """Whether v is a hurt, living, biological unit other than u."""
-    hurt_unit = 0.0 < floats[at.HEALTH, v] < stats[ints[at.KIND, v], at.HEALTH_MAX]
-    return hurt_unit and v != u and stats[ints[at.KIND, v], at.IS_BIOLOGICAL] > 0.0
-
-
-@inner
-def patient(floats, ints, stats, agents, u, loop):  # type: ignore[no-untyped-def]
-    """The nearest unit of its own side that a healer on attack-move would heal; -1 = none in range."""
-    first, stop = (0, agents) if u < agents else (agents, ints.shape[1])
-    healer = stats[ints[at.KIND, u]]
-    best, best_sq = -1, _NEVER
-    for k in range(stop - first):
-        v = first + k if loop & 1 else stop - 1 - k
-        if not can_be_healed(floats, ints, stats, u, v):
-            continue
-        dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
-        reach = healer[at.HEAL_SCAN] + healer[at.RADIUS] + stats[ints[at.KIND, v], at.RADIUS]
-        if dx * dx + dy * dy <= reach * reach and dx * dx + dy * dy < best_sq:
-            best, best_sq = v, dx * dx + dy * dy
-    return best
-
-
-@inner
-def heal(floats, ints, stats, u, v):  # type: ignore[no-untyped-def]
-    """One loop of healing v from where u stands; False if v is too far away."""
-    dx, dy = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
-    healer = stats[ints[at.KIND, u]]
-    reach = healer[at.HEAL_RANGE] + healer[at.RADIUS] + stats[ints[at.KIND, v], at.RADIUS]
-    if dx * dx + dy * dy > reach * reach:
-        return False
-    missing = stats[ints[at.KIND, v], at.HEALTH_MAX] - floats[at.HEALTH, v]
-    amount = min(healer[at.HEAL_RATE], missing, floats[at.ENERGY, u] / healer[at.ENERGY_PER_HEALTH])
-    if amount > 0.0:
-        floats[at.HEALTH, v] += amount
-        floats[at.RESTORED, v] += amount
-        floats[at.ENERGY, u] = max(floats[at.ENERGY, u] - amount * healer[at.ENERGY_PER_HEALTH], 0.0)
-    return True

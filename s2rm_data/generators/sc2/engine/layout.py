@@ -73,9 +73,10 @@ from s2rm_data.generators.sc2.units import (
     QUEUE,  # update order: the slots, shuffled every loop
     KIND,  # unit type, never changes
     PASSIVE,  # 1 = attacks only when ordered to
-    BURNT,  # bit u % 63 is set: the beams of unit u's last volley have hit it
+    BURNT,  # bit u % 63 is set: the first beam of unit u's last volley has hit it
+    BURNT_TOO,  # the same of the second beam
     INT_ROWS,
-) = range(17)
+) = range(18)
 
 # columns of a battle's counters
 (
@@ -156,6 +157,17 @@ def _is_melee(unit: UnitType) -> bool:
     return unit.damage > 0 and unit.range < 1.0
 
 
+def _rooted_loops(unit: UnitType) -> float:
+    """How long a unit without new orders stays where it is after its first hit.
+
+    From the game's data: the hits of a zealot are a channelled burst, and its backswing follows the last of them.
+    Inferred (lengths of corridor and bane_vs_bane): other hand weapons do not root.
+    """
+    burst_s = (unit.hits - 1) * unit.hit_gap_s
+    rooted_s = 0.0 if _is_melee(unit) and burst_s == 0.0 else burst_s + unit.backswing_s
+    return rooted_s * LOOPS_PER_SECOND
+
+
 def _type_row(unit: UnitType) -> dict[int, float]:
     loops = float(LOOPS_PER_SECOND)
     return {
@@ -166,8 +178,7 @@ def _type_row(unit: UnitType) -> dict[int, float]:
         ACCELERATION: unit.acceleration / (loops * loops),
         RADIUS: unit.radius,
         DAMAGE_POINT: unit.damage_point_s * loops,
-        # Inferred (lengths of corridor and bane_vs_bane): hand weapons do not root a unit after its hit.
-        BACKSWING_LOOPS: 0.0 if _is_melee(unit) else unit.backswing_s * loops,
+        BACKSWING_LOOPS: _rooted_loops(unit),
         PERIOD: unit.period_s * loops,
         HITS: unit.hits,
         HIT_GAP: unit.hit_gap_s * loops,

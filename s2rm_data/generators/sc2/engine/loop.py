@@ -9,17 +9,9 @@ import numpy as np
 from s2rm_data.generators.sc2.codes import Order
 from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import jitter, shuffle
-from s2rm_data.generators.sc2.engine.combat import (
-    acquire,
-    arrive,
-    can_be_healed,
-    heal,
-    in_reach,
-    patient,
-    release,
-    sweep,
-)
+from s2rm_data.generators.sc2.engine.combat import acquire, arrive, in_reach, release, sweep
 from s2rm_data.generators.sc2.engine.compiled import inner
+from s2rm_data.generators.sc2.engine.healing import can_be_healed, heal, patient
 from s2rm_data.generators.sc2.engine.motion import advance, waits_on
 
 # Inferred: units on the move, and without a target, look for one at intervals, each at a phase of its own (recorded
@@ -271,6 +263,10 @@ def give_order(floats, ints, stats, u, order, target, goal_x, goal_y):  # type: 
             return
     if floats[at.WINDUP, u] > 0.0 and not (order == Order.ATTACK and ints[at.FOCUS, u] == target):
         floats[at.WINDUP, u] = floats[at.COOLDOWN, u] = 0.0
+    # From the game's data: a zealot's burst is channelled, so that any other order breaks it off.
+    goes_on = order == Order.ATTACK and ints[at.PENDING_TARGET, u] == target
+    if stats[ints[at.KIND, u], at.HIT_GAP] > 0.0 and not goes_on:
+        floats[at.PENDING, u] = 0.0
     floats[at.BACKSWING, u] = 0.0
     ints[at.ORDER, u], ints[at.TARGET, u] = order, target
     floats[at.GOAL_X, u], floats[at.GOAL_Y, u] = goal_x, goal_y

@@ -124,15 +124,19 @@ def test_colossus_line_burns_what_stands_across_the_shot_and_nothing_else() -> N
     assert engine.snapshot().health[0, :4].tolist() == [15.0, 15.0, 45.0, 45.0]
 
 
-def test_the_beams_sweep_from_the_target_outward_and_hit_nobody_twice() -> None:
+def test_two_beams_cross_the_line_in_opposite_directions_and_each_burns_a_unit_once() -> None:
     engine = duel("3m_vs_1c", (10.0, 16.0), (10.0, 16.75), (10.0, 14.5), (16.0, 16.0))
     engine.order(0, 3, Order.ATTACK, target=0)
-    engine.run_loops(7)  # damage point after 2, then 5 to the target
+    engine.run_loops(6)  # damage point after 2 loops, the first ticks 4 loops later, the target's hits 5 loops later
     health = []
-    for _ in range(4):
+    for _ in range(6):
         engine.run_loops(1)
         health.append(engine.snapshot().health[0, :3].tolist())
-    assert health == [[15.0, 45.0, 45.0], [15.0, 15.0, 45.0], [15.0, 15.0, 15.0], [15.0, 15.0, 15.0]]
+    # 0.525 from a unit a beam touches it: ticks 1 and 7 at 0.75 from the middle, 1 and 10 at 1.5
+    target, near, far = zip(*health, strict=True)
+    assert target == (45.0, 15.0, 15.0, 15.0, 15.0, 15.0)
+    assert near == (30.0, 30.0, 15.0, 15.0, 15.0, 15.0)
+    assert far == (30.0, 30.0, 30.0, 30.0, 15.0, 15.0)
 
 
 def test_the_beams_follow_their_target() -> None:
@@ -230,14 +234,31 @@ def test_who_is_sent_at_a_unit_draws_it_away_from_the_nearest_but_not_from_a_tar
         assert engine.ints[0, at.FOCUS, 2] == draws
 
 
-def test_a_zealot_follows_at_once_whom_it_has_hit_and_a_marine_waits_for_its_backswing() -> None:
-    for army, reach, follows in (("1z", 0.95, True), ("1m", 5.0, False)):
+def test_a_zergling_follows_at_once_whom_it_has_hit_others_wait_for_their_backswing() -> None:
+    # first hit, then loops until it walks: a zealot's burst and backswing are (0.28 + 0.5) s = 12.48 loops
+    for army, reach, hits, waits in (("1zg", 0.9, 4, 0), ("1m", 5.0, 2, 11), ("1z", 0.95, 1, 12)):
         engine = duel(f"1z_vs_{army}", (10.0, 16.0), (10.0 + reach, 16.0))
-        engine.run_loops(2)
+        engine.run_loops(hits)
         assert engine.damage_taken[0, 0] > 0
         engine.place(0, 0, (4.0, 16.0))
+        engine.run_loops(waits)
+        assert engine.position[0, 1, 0] == 10.0 + reach
+        engine.run_loops(1)
+        assert engine.position[0, 1, 0] < 10.0 + reach
+
+
+def test_another_order_breaks_a_zealots_burst_off_the_same_order_does_not() -> None:
+    for order, target, damage in ((Order.ATTACK, 1, 16.0), (Order.ATTACK, 2, 8.0), (Order.MOVE, -1, 8.0)):
+        engine = duel("1z_vs_2z", (10.0, 16.0), (10.95, 16.0), (14.0, 20.0))
+        engine.order(0, 0, Order.ATTACK, target=1)
         engine.run_loops(2)
-        assert (engine.position[0, 1, 0] < 10.0 + reach) == follows
+        assert engine.damage_taken[0, 1] == 8.0
+        if order == Order.MOVE:
+            engine.order(0, 0, order, point=(9.0, 16.0))
+        else:
+            engine.order(0, 0, order, target=target)
+        engine.run_loops(6)
+        assert engine.damage_taken[0, 1] == damage
 
 
 def test_agents_never_attack_unordered() -> None:
