@@ -135,6 +135,17 @@ class RunConfig:
         pass
 
 
+def hide_maps_of(package: str) -> None:
+    """SMAC and SMACv2 both bring their maps, and pysc2 refuses two of one name: it is to know those of the other."""
+    from pysc2.maps import lib
+
+    def get_maps() -> dict[str, Any]:
+        every = (kind for kind in lib.Map.all_subclasses() if kind.filename or kind.battle_net)
+        return {kind.__name__: kind for kind in every if kind.__module__.partition(".")[0] != package}
+
+    lib.get_maps = get_maps
+
+
 def smac_env(name: str, options: dict[str, Any]) -> Any:
     """SMAC's own class, playing the engine through the server."""
     from absl import flags
@@ -144,6 +155,7 @@ def smac_env(name: str, options: dict[str, Any]) -> Any:
     from smac.env.starcraft2 import starcraft2
 
     starcraft2.run_configs.get = lambda version=None: RunConfig()
+    hide_maps_of("smacv2")
     return starcraft2.StarCraft2Env(map_name=name, seed=SEED, **options)
 
 

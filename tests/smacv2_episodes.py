@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from smac_episodes import SEED, Controller, RunConfig, play
+from smac_episodes import SEED, Controller, RunConfig, hide_maps_of, play
 
 FILE = Path(__file__).parent / "envs" / "smacv2_episodes.npz"
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -89,6 +89,7 @@ def smacv2_env(name: str, options: dict[str, Any], seed: int) -> Seeing:
 
     _, race, agents, _, enemies = name.split("_")
     starcraft2.run_configs.get = lambda version=None: Config()
+    hide_maps_of("smac")
     team = {"team_gen": {"n_units": int(agents), "n_enemies": int(enemies), "observe": True}}
     return Seeing(starcraft2.StarCraft2Env(map_name=f"10gen_{race}", seed=seed, capability_config=team, **options))
 
