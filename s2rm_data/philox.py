@@ -43,7 +43,7 @@ def _mul_high_at_once(typing: Any, a: Any, b: Any) -> Any:
     return nb.uint64(nb.uint64, nb.uint64), build
 
 
-_mul_high = _mul_high_by_halves if nb.config.DISABLE_JIT else _mul_high_at_once  # type: ignore[attr-defined]
+_mul_high: Any = _mul_high_by_halves if nb.config.DISABLE_JIT else _mul_high_at_once  # type: ignore[attr-defined]
 
 
 @compiled("UniTuple(uint64, 4)(uint64, uint64, uint64, uint64)")

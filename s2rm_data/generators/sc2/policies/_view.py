@@ -50,7 +50,7 @@ policy = compiled(CHOOSE)
 """Decorator of a policy's function."""
 
 
-class Callee(nb.types.WrapperAddressProtocol):  # type: ignore[misc]
+class Callee(nb.types.WrapperAddressProtocol):
     """A policy's function as an argument of `act`. Numba looks up where the function is at every call, which takes as
     long as asking a hundred agents; this remembers it.
     """
