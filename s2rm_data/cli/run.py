@@ -3,6 +3,7 @@ message and an exit status, never a traceback."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, nearest
+from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, UsageError, nearest
 from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
@@ -76,6 +77,9 @@ def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}: {where}{error.strerror or error}", DiskError.exit_status)
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":  # only names that are not text do this
+        shown = ascii(error.object if len(error.object) <= 100 else error.object[max(0, error.start - 40) :][:80])
+        _fail(f"{name}: {shown} is not text (UTF-8), as it must be here; use another name", UsageError.exit_status)
     if isinstance(error, MemoryError):
         _fail(f"{name}: out of memory; use smaller sizes, fewer workers or a larger machine", S2RMError.exit_status)
     raise error
@@ -138,6 +142,9 @@ def _open_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold any bytes, and the terminal may know few characters
+        escapes = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+        sys.stdout.reconfigure(errors="surrogateescape" if escapes else "backslashreplace")
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     buffer = io.BufferedWriter(_Unfailing(2, "wb", closefd=False))  # type: ignore[type-var]
     sys.stderr = io.TextIOWrapper(buffer, encoding, errors="backslashreplace", line_buffering=True)

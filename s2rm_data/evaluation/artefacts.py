@@ -59,15 +59,20 @@ def write_artefacts(made: Evaluation, folder: Path) -> Written:
     files: list[Path] = []
     for table in made.tables.values():
         files.append(folder / "tables" / f"{table.name}.csv")
-        write_whole(files[-1], [table.to_csv().encode()])
+        write_whole(files[-1], [_text_bytes(table.to_csv())])
     sections = _sections(made, folder, files)
     notes = [note for name in made.worlds if (note := made.evaluation_of(name).paper_note)]
     package, store = made.results["package"], made.results["store"]
     report, results = folder / "report.html", folder / "results.json"
-    write_whole(report, [page(made.runs, sections, package=package, store=store, notes=notes).encode()])
+    write_whole(report, [_text_bytes(page(made.runs, sections, package=package, store=store, notes=notes))])
     # Last: its existence means that the evaluation is complete.
     write_whole(results, [(json.dumps(made.results, indent=1) + "\n").encode()])
     return Written(report=report, files=[report, results, *files])
+
+
+def _text_bytes(text: str) -> bytes:
+    """In UTF-8; names of files, which can be any bytes, are shown as they would be in a message."""
+    return text.encode(errors="backslashreplace")
 
 
 def _sections(made: Evaluation, folder: Path, files: list[Path]) -> list[Section]:

@@ -36,7 +36,7 @@ def write_parquet(group: Group, path: Path, count: int, progress: Progress) -> N
     schema = _plain(features.arrow_schema)
     schema = schema.with_metadata({**schema.metadata, METADATA: attributes_of(group).encode()})
     rows = max(1, BLOCK_NBYTES // sum(sequence_nbytes(array) for array in group.arrays.values()))
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for start in range(0, count, rows):
             block = {name: array[start : min(start + rows, count)] for name, array in group.arrays.items()}
             columns = [_column(block[field.name], field.type) for field in schema]

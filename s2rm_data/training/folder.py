@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, DamagedStoreError
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, opened_inside, sync_folder, write_whole
 from s2rm_data.sealing import CONFIG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
 
@@ -62,6 +62,8 @@ class RunFolder:
 
     def open(self, *, resume: bool, overwrite: bool) -> None:
         """Lock the folder for writing; what is in the way is refused, or with `overwrite` removed."""
+        if not _is_text(self.path):  # others that write here, such as TensorBoard, take nothing else
+            raise UsageError(f"the name of the run folder {str(self.path)!r} is not text; give --out another name")
         if self.path.exists() and not self.path.is_dir():
             raise ConflictError(f"{self.path} is a file; give --out another name")
         if self.holds_run and not (resume or overwrite):
@@ -140,6 +142,15 @@ class RunFolder:
 
     def read_json(self, path: Path) -> Any:
         return read_json(self.path, path.name)
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a path can be written as UTF-8; names of files can be any bytes."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json_bytes(value: Any) -> bytes:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from program import run
 from toy import tree
+
+from s2rm_data.generators.sc2.policies._network import save_network
 
 SMALL = "bballs --balls 1 --train 6 --val 0 --test 0 --frames 5 --seed 3"
 
@@ -52,3 +57,22 @@ def test_output_that_cannot_be_written_is_an_error(made: Path) -> None:
 def test_a_reader_who_has_seen_enough_is_no_error(made: Path) -> None:
     done = shell(f"set -o pipefail; s2rm-data info {made} --json | head -c 5 > /dev/null", made.parent)
     assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("utf-8:strict", b"\xff\xc3\xa9.zarr"), ("ascii:strict", b".zarr")])
+def test_a_path_of_any_bytes_is_shown(made: Path, tmp_path: Path, encoding: str, shown: bytes) -> None:
+    path = tmp_path / os.fsdecode(b"\xff\xc3\xa9.zarr")
+    path.symlink_to(made)
+    done = subprocess.run(
+        [sys.executable, "-m", "s2rm_data", "info", path], env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and shown in done.stdout, done.stderr
+
+
+def test_a_name_that_cannot_be_stored_is_one_message(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.safetensors")
+    save_network(tmp_path / name, [(np.zeros((9, 33)), np.zeros(9))], "3m")
+    status, _, err = run("sc2", "--scenario", "3m", "--train", "2", "--val", "0", "--policy", name, cwd=tmp_path)
+    assert status == 2
+    assert "is not text (UTF-8), as it must be here; use another name" in err

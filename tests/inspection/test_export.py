@@ -178,6 +178,11 @@ def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("form", ["npz", "hdf5", "parquet", "webdataset", "gif"])
+def test_a_folder_may_have_any_name(store: Store, tmp_path: Path, form: str) -> None:
+    assert export(store["bballs/val"], form, tmp_path / os.fsdecode(b"\xff\n: ?"), count=1).exists()
+
+
 def test_unknown_formats_and_counts_are_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'npz'"):
         export(store["bballs/val"], "npy", tmp_path)

@@ -9,6 +9,7 @@ command leaves.
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
 import random
@@ -28,6 +29,7 @@ from s2rm_data.training.checkpoint import load_state
 from torture.cases import Finding, Workspace, ended, forked
 from torture.processes import (
     BALLS,
+    ONCE,
     command_name,
     draw_job,
     ended_by_signal,
@@ -39,7 +41,6 @@ from torture.processes import (
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 AGAIN = ("export", "preview", "stats")  # the same command again does the same work again
-ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
 
 
 def watched(program: str, words: list[str], folder: Path, at: int = 0, blows: tuple[int, ...] = ()) -> Forked:
@@ -51,16 +52,17 @@ def watched(program: str, words: list[str], folder: Path, at: int = 0, blows: tu
 
 def count_changes(at: int, blows: list[int], folder: str) -> None:
     """Called in the forked process, before the command."""
+    changes = itertools.count(1)  # of all threads together
     made = 0
     dealt = os.open(f"{folder}/dealt", os.O_WRONLY | os.O_APPEND)
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal made
         if event in CHANGES or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING):
-            made += 1
-            if 0 <= made - at < len(blows):
+            made = number = next(changes)
+            if 0 <= number - at < len(blows):
                 os.write(dealt, b".")
-                os.kill(os.getpid(), blows[made - at])
+                os.kill(os.getpid(), blows[number - at])
 
     sys.addaudithook(watch)
     atexit.register(lambda: Path(folder, "changes").write_text(str(made)))
@@ -141,24 +143,28 @@ def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
 
 
 def signals_at_work(rng: random.Random, workspace: Workspace) -> int:
-    """A command at work gets one signal or a burst, half of the time before chosen changes to files, and is finished.
-
-    Returns the signals that came.
+    """A command at work gets signals, single or in bursts, half of them before chosen changes to files, again and again
+    until it is finished. Returns the signals that came.
     """
     with workspace.fresh() as folder:
         program, words, out = _draw(rng, workspace, folder)
         reference, seconds, changes = _undisturbed(workspace, program, words, out)
-        if rng.random() < 0.5:
-            blows = tuple(rng.choice([signal.SIGINT, signal.SIGTERM]) for _ in range(rng.choice([1, 1, 2, 3, 8])))
-            process = watched(program, words, folder / "streams", rng.randint(1, changes), blows)
-            ended_by_signal(process)
-            sent = (folder / "streams/dealt").stat().st_size
-        else:
-            process = watched(program, words, folder / "streams")
-            wait_for_handlers(process.pid)
-            time.sleep(seconds * rng.random())
-            sent = send_signals(rng, process)
-        sound_so_far(program, words, out, reference)
+        sent, status = 0, 130
+        for _ in range(rng.randint(1, 1 if program == "eval" else 8)):
+            if rng.random() < 0.5:
+                blows = tuple(rng.choice([signal.SIGINT, signal.SIGTERM]) for _ in range(rng.choice([1, 1, 2, 3, 8])))
+                process = watched(program, words, folder / "streams", rng.randint(1, changes), blows)
+                status = ended_by_signal(process)
+                sent += (folder / "streams/dealt").stat().st_size
+            else:
+                process = watched(program, words, folder / "streams")
+                wait_for_handlers(process.pid)
+                time.sleep(seconds * rng.random())
+                came, status = send_signals(rng, process)
+                sent += came
+            sound_so_far(program, words, out, reference)
+            if status != 130 and words[0] not in AGAIN:
+                break
         if program != "eval":
             _run(program, words, folder / "streams")
             same_outcome(program, words, out, reference)

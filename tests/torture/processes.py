@@ -46,6 +46,8 @@ BATTLES = [
 ]
 
 
+ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
+
 # How often each command that writes comes up; the slow ones, which learn and draw, more rarely.
 KINDS = {"balls": 30, "battles": 8, "repair": 12, "export": 14, "preview": 3, "stats": 2, "train": 3, "eval": 0.5}
 
@@ -141,27 +143,27 @@ def signals(rng: random.Random, workspace: Workspace) -> int:
         process = started(program, *words)
         wait_for_handlers(process.pid)
         _wait(rng, process, seconds)
-        sent = send_signals(rng, process)
+        sent = send_signals(rng, process)[0]
         if program != "eval" and rng.random() < 0.3:
             finish(workspace, program, words, out)
         return sent
 
 
-def send_signals(rng: random.Random, process: Any) -> int:
-    """One signal or a burst of them: the command ends as documented. Returns how many it lived to see."""
+def send_signals(rng: random.Random, process: Any) -> tuple[int, int]:
+    """One signal or a burst of them: the command ends as documented. How many it lived to see, and its status."""
     sent = 0
     for _ in range(rng.choice([1, 1, 2, 3, 8])):
         sent += process.poll() is None
         process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
         time.sleep(rng.choice([0, 0.001, 0.02]))
-    ended_by_signal(process)
-    return sent
+    return sent, ended_by_signal(process)
 
 
-def ended_by_signal(process: Any) -> None:
-    status, _, err = ended(process, {0, 130})
+def ended_by_signal(process: Any) -> int:
+    status, _, err = ended(process, {0, 130, *([2] if not {*ONCE}.isdisjoint(process.args) else [])})
     if status == 130 and "interrupted" not in err:
         raise Finding(f"interrupted without a word: {process.args}")
+    return status
 
 
 def wait_for_handlers(pid: int) -> None:

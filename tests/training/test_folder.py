@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from toy import tree
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError
+from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, UsageError
 from s2rm_data.training.folder import Log, RunFolder, read_log
 
 
@@ -64,6 +64,12 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         RunFolder(tmp_path / "file").open(resume=False, overwrite=False)
     with pytest.raises(DiskError, match="cannot write"):
         RunFolder(tmp_path / "file" / "run").open(resume=False, overwrite=False)
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not text; give --out another name"):
+        RunFolder(tmp_path / os.fsdecode(b"\xff")).open(resume=False, overwrite=False)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
