@@ -2,7 +2,8 @@
 
 The HDF5 library crashes (SIGSEGV) when it closes a file that the disk refused a part of. Here that ends a child process
 and becomes an error; the program itself continues. The child says how far it is on its standard output, one line of
-JSON at a time.
+JSON at a time. It ends when its standard input does, so that it does not write on, into a file that somebody else may
+begin, after the program was killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,7 +38,7 @@ def write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None
     child = subprocess.Popen(
         command,
         env={**os.environ, "PYTHONPATH": paths},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # where h5py complains of every object that it cannot close
         text=True,
@@ -50,8 +52,9 @@ def write_hdf5(group: Group, path: Path, count: int, progress: Progress) -> None
     finally:
         child.kill()
         child.wait()
-        if child.stdout:
-            child.stdout.close()
+        for stream in (child.stdin, child.stdout):
+            if stream:
+                stream.close()
     if "error" in said:
         raise getattr(errors, said["error"])(said["message"])
     if status:
@@ -103,9 +106,16 @@ def _write(store: str, group_path: str, path: str, count: int) -> None:
             file.flush()
 
 
+def _end_with_parent() -> None:
+    """Standard input never brings anything; it ends when nobody holds its other end any more."""
+    os.read(0, 1)
+    os._exit(1)
+
+
 def main() -> NoReturn:
     """The child: leaves without closing what cannot be closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     store, group, path, count = sys.argv[1:]
     try:
         _write(store, group, path, int(count))

@@ -178,6 +178,13 @@ def test_a_disk_that_refuses_is_an_error_and_not_a_crash(store: Store, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_process_that_writes_hdf5_ends_with_the_one_that_started_it(store: Store, tmp_path: Path) -> None:
+    target = tmp_path / "a.h5.partial"
+    words = ["-m", "s2rm_data.inspection.hdf5", str(store.path), "bballs/val", str(target), "6"]
+    done = subprocess.run([sys.executable, *words], input=b"", capture_output=True, timeout=100)  # nobody is there
+    assert done.returncode == 1 and not target.exists(), done.stderr
+
+
 @pytest.mark.parametrize("form", ["npz", "hdf5", "parquet", "webdataset", "gif"])
 def test_a_folder_may_have_any_name(store: Store, tmp_path: Path, form: str) -> None:
     assert export(store["bballs/val"], form, tmp_path / os.fsdecode(b"\xff\n: ?"), count=1).exists()
