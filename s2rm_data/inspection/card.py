@@ -12,7 +12,7 @@ escaped.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +143,9 @@ def _text(store: Store, parts: Sequence[_Part], about: About, pictures: dict[str
     lines += [f"store[{parts[0].groups[0].path!r}]", "```", ""]
     lines += [f"`s2rm-data verify {plain(name)}` checks every byte."]
     if parquet:
-        lines += ["The Parquet files hold the same groups, one row per sequence, for Hugging Face's `datasets`."]
+        names = ", ".join(f"`{name}`" for name in _configs(parts, parquet))
+        lines += ["The Parquet files hold the same groups, one row per sequence, for Hugging Face's `datasets`, which "
+                  f"loads them under the names {names}."]  # fmt: skip
     lines += ["", "## Licence", "", f"[{about.licence}]({about.licence_url}), by {plain(about.author)}.", ""]
     lines += ["## Citation", "", "```bibtex", about.citation.replace("```", ""), "```"]
     return "\n".join(lines) + "\n"
@@ -155,13 +157,34 @@ def _front_matter(parts: Sequence[_Part], about: About, parquet: dict[str, Path]
     size = next((words for limit, words in _SIZES if count < limit), "n>1M")
     fields: dict[str, Any] = {"pretty_name": about.title, "license": about.licence, "tags": list(about.tags),
                               "size_categories": [size]}  # fmt: skip
-    configs: dict[str, list[dict[str, str]]] = {}
-    for group, path in parquet.items():
-        config, _, split = group.rpartition("/")
-        configs.setdefault(config.replace("/", "-"), []).append({"split": split.replace("-", "_"), "path": path.name})
+    configs = _configs(parts, parquet)
     if configs:
-        fields["configs"] = [{"config_name": config, "data_files": files} for config, files in configs.items()]
+        fields["configs"] = [
+            {"config_name": config, "data_files": [{"split": split, "path": parquet[g].name} for split, g in files]}
+            for config, files in configs.items()
+        ]
     return [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
+
+
+def _configs(parts: Sequence[_Part], parquet: Container[str]) -> dict[str, list[tuple[str, str]]]:
+    """(split, group) by the names under which `datasets` loads them; all splits of a name must have the same columns.
+
+    The name is that of the folder, as in `bballs`, for groups like the folder's `train` (else like its first one), and
+    that of the group, as in `bballs-test_5`, for others, such as those with another number of balls.
+    """
+    columns = {
+        group.path: [(name, array.dtype, array.shape[1:]) for name, array in group.arrays.items()]
+        for part in parts
+        for group in part.groups
+    }
+    configs: dict[str, list[tuple[str, str]]] = {}
+    for path in columns:
+        folder, _, split = path.rpartition("/")
+        usual = columns.get(f"{folder}/train") or next(columns[p] for p in columns if p.rpartition("/")[0] == folder)
+        name = folder if columns[path] == usual else path
+        if path in parquet:
+            configs.setdefault(name.replace("/", "-"), []).append((split.replace("-", "_"), path))
+    return configs
 
 
 def _section(part: _Part, images: list[str]) -> list[str]:

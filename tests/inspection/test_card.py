@@ -78,6 +78,20 @@ def test_the_front_matter_is_what_hugging_face_reads(card: Path) -> None:
     assert fields["configs"] == [{"config_name": "dots", "data_files": files}]
 
 
+def test_hugging_face_loads_groups_of_unlike_shapes_under_names_of_their_own(tmp_path: Path) -> None:
+    """Three balls and five cannot be splits of one data set."""
+    datasets = pytest.importorskip("datasets")
+    generate(plan_balls(balls=(3, 5), train=4, val=2, test=3, frames=6), tmp_path / "balls.zarr")
+    store, folder = Store(tmp_path / "balls.zarr"), tmp_path / "card"
+    for split in ("val", "test_3", "test_5"):
+        export(store[f"bballs/{split}"], "parquet", folder)
+    write_card(store, folder, ABOUT)
+    for name, splits in (("bballs", {"val": 2, "test_3": 3}), ("bballs-test_5", {"test_5": 3})):
+        assert f"`{name}`" in (folder / "README.md").read_text()
+        found = datasets.load_dataset(str(folder), name, cache_dir=str(tmp_path / "cache"))
+        assert {split: len(rows) for split, rows in found.items()} == splits
+
+
 def test_the_card_says_what_is_there_and_how_it_was_made(card: Path) -> None:
     text = (card / "README.md").read_text()
     for words in ("## Walking dots", "| `dots/train` | 5 |", "s2rm-data dots --train 5 --seed 0", "Velocity (pixel)"):
