@@ -147,6 +147,8 @@ def test_a_click_on_an_agent_shows_what_it_sees(page: Page, store: Store) -> Non
     )
     page.wait("return document.querySelector('#details h2').textContent.includes('agent 0')")
     assert "health" in page.text("readings")
+    assert all(word in page.text("layers") for word in ("sight of the selected one", "dashed: its reach"))
+    assert page.run("return document.querySelector('#layers .bar').textContent").startswith("terrain height")
 
 
 def _window(group: Any) -> tuple[float, ...]:

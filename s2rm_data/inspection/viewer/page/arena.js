@@ -2,6 +2,7 @@
 
 const MOST_PIXELS = 1200; // side of the arena's canvas
 const MARK_STEPS = 3; // that an event stays visible
+const CHOSEN = "#ffd400"; // what is selected, what it sees and how far it reaches
 
 class ArenaView {
   constructor(canvas) {
@@ -153,7 +154,7 @@ class ArenaView {
     const { context } = this;
     const [x, y] = this.placeOf(layer, step, n);
     context.lineWidth = 2;
-    context.strokeStyle = "#ffd400";
+    context.strokeStyle = CHOSEN;
     if (layer.sight) {
       this.circle(x, y, layer.sight * this.scale);
       context.fillStyle = "#fff3c433";
@@ -174,7 +175,7 @@ class ArenaView {
     const radius = layer.radius.values[n] * this.scale;
     this.circle(x, y, radius);
     context.lineWidth = isSelected ? 4 : layer.outline ? 2 : 1;
-    context.strokeStyle = isSelected ? "#ffd400" : layer.outline ? layer.colours[n] : "#000000";
+    context.strokeStyle = isSelected ? CHOSEN : layer.outline ? layer.colours[n] : "#000000";
     if (!layer.outline) {
       context.fillStyle = layer.colours[n];
       context.fill();
@@ -185,6 +186,13 @@ class ArenaView {
       context.font = `bold ${Math.max(9, Math.min(radius * 1.1, this.canvas.width / 28))}px system-ui, sans-serif`;
       context.textAlign = "center";
       context.textBaseline = "middle";
+      if (layer.outline) {
+        // What lies below may have any colour.
+        context.lineJoin = "round";
+        context.lineWidth = Math.max(2, this.canvas.width / 250);
+        context.strokeStyle = "#ffffff";
+        context.strokeText(layer.letters[n], x, y);
+      }
       context.fillText(layer.letters[n], x, y);
     }
     this.drawBars(layer, step, n, x, y - radius);

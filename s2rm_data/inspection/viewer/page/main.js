@@ -121,10 +121,12 @@ function showLayers() {
     });
     const signs = [...(layer.legend ?? []), ...(layer.bars ?? []).map((bar) => [bar.colour, bar.title])];
     if (layer.kind === "Marks") signs.push([layer.colour, ""]);
+    if (layer.sight) signs.push([CHOSEN, "sight of the selected one"]);
+    if (layer.reach) signs.push([CHOSEN, "dashed: its reach"]);
     const words = signs.flatMap(([colour, title]) => [swatch(colour), title]);
     return element("label", {}, box, layer.title, ...words);
   });
-  const bars = layers.filter((layer) => layer.kind === "Raster").map((layer) => legendOf(layer.palette));
+  const bars = layers.filter((layer) => layer.kind === "Raster").map((layer) => legendOf(layer.palette, layer.title));
   $("layers").replaceChildren($("layers").firstElementChild, ...boxes, ...bars);
   $("layers").hidden = !layers.length;
   arena.show(scene.arena, layers);

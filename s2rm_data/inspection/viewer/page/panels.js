@@ -51,7 +51,8 @@ class Tile {
   }
 }
 
-function legendOf(palette) {
+// A bar of colours begins with the title, if there is one; colours with names need none.
+function legendOf(palette, title = "") {
   if (palette.names.length) {
     const named = palette.names.map((name, n) => [name, palette.colours[n]]).filter(([name]) => name);
     return element("ul", { className: "names" }, ...named.map(([name, colour]) => {
@@ -66,7 +67,7 @@ function legendOf(palette) {
   new Uint32Array(image.data.buffer).set(tableOf(palette));
   context.putImageData(image, 0, 0);
   const ends = [palette.low, palette.high].map((value) => element("span", { text: spelled(value) }));
-  return element("div", { className: "bar" }, ends[0], bar, ends[1]);
+  return element("div", { className: "bar" }, ...(title ? [element("span", { text: title })] : []), ends[0], bar, ends[1]);
 }
 
 function swatch(colour) {
