@@ -69,7 +69,7 @@ class WandbTracker(Tracker):
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             name=name,
             id=identity,
-            resume="allow",
+            resume=None if os.environ.get("WANDB_MODE") == "offline" else "allow",  # offline, it would only warn
             config=config,
             settings=wandb.Settings(silent=True),
             **place,

@@ -140,6 +140,7 @@ def test_a_run_is_told_to_wandb_mlflow_and_tensorboard(store: Path, tmp_path: Pa
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+    assert "wandb" not in done.stderr
     loss = json.loads((out / "summary.json").read_text())["best_validation_loss"]
     (metric,) = out.glob("mlflow/*/*/metrics/validation/loss")
     assert float(metric.read_text().split()[1]) == loss
