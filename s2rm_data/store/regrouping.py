@@ -84,9 +84,10 @@ def _check_rename(writer: StoreWriter, group: str, name: str) -> None:
         raise UsageError(f"{group} is unfinished; finish it with the command that makes it, or remove it")
     if not is_group_name(name):
         raise UsageError(f"{name!r} cannot be the name of a group; use letters, digits, _, - and .")
-    if name.partition("/")[0] != group.partition("/")[0] or "/" not in name:
+    world, last = group.partition("/")[0], name.rpartition("/")[2]
+    if name.partition("/")[0] != world or "/" not in name:
         raise UsageError(
-            f"{name} does not lie in {group.partition('/')[0]}/, the world of {group}; keep the first part"
+            f"{name} is not a name in {world}, the world of {group}; write it with the world, as in {world}/{last}"
         )
     for other in manifest.groups:
         if other == name:

@@ -58,8 +58,9 @@ def test_other_readers_see_the_new_name(toy_store: Path) -> None:
     [
         ("toy/val", ConflictError, "has a group toy/val already"),
         ("toy/val/x", ConflictError, "cannot hold each other"),
-        ("other/train", UsageError, "keep the first part"),
-        ("toy", UsageError, "keep the first part"),
+        ("other/train", UsageError, "with the world, as in toy/train"),
+        ("dev", UsageError, "with the world, as in toy/dev"),
+        ("toy", UsageError, "toy is not a name in toy"),
         ("toy/../x", UsageError, "cannot be the name of a group"),
     ],
 )
