@@ -53,7 +53,7 @@ def battle_stats(group: Group, progress: Progress) -> GroupStats:
     row = _battle_row(group, ended.sum(0), lengths.sum(0)) | {
         "return_mean": round(earned.mean, 3),
         "units_per_image": round(in_view / max(images, 1), 3),
-        "units_lost_share": round(lost / max(in_view, 1), 5),
+        "overdrawn_units_share": round(lost / max(in_view, 1), 5),
     }
     by_policy = _by_policy(ended, policies, outcomes)
     return GroupStats(
