@@ -61,7 +61,7 @@ class Shell:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
             check=False,
         )
         said = f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"

@@ -45,7 +45,7 @@ class Recorder:
     def __init__(
         self,
         env: Any,
-        path: Path,
+        path: Path | str,
         *,
         episodes: int,
         policy: str,
