@@ -18,11 +18,12 @@ from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, w
 EXIT_STATUSES = """\b
 Exit status:
   0    done
+  1    something else failed; the message says what
   2    wrong option or argument
   3    damaged or unfinished store; the message names the object
   4    a component is missing; the message says how to install it
   5    another process is writing, or other data are in the way
-  6    the disk is full, read-only or failing; a bucket cannot be reached
+  6    the disk is full, read-only or failing; a bucket or a cluster cannot be reached
   130  interrupted (SIGINT or SIGTERM); what was committed is safe"""
 
 

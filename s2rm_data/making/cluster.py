@@ -7,12 +7,14 @@ shared file system. Dask runs the task of a worker that died again, elsewhere.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
 from s2rm_data.addresses import StorePath, store_path
-from s2rm_data.errors import ConflictError, S2RMError, UsageError, missing_component
+from s2rm_data.errors import ConflictError, DiskError, S2RMError, UsageError, missing_component
 from s2rm_data.interrupt import Interrupt
 from s2rm_data.making.parts import generate_part, merge
 from s2rm_data.making.run import Outcome, ShardSize, split_specs
@@ -97,6 +99,7 @@ def _run(client: Any, job: Job, sizes: Mapping[str, int], progress: Progress) ->
 
 def _result(future: Any, part: str) -> tuple[int, int]:
     from distributed import KilledWorker
+    from distributed.comm import CommClosedError
 
     try:
         result: tuple[int, int] = future.result()
@@ -106,6 +109,11 @@ def _result(future: Any, part: str) -> tuple[int, int]:
         raise ConflictError(
             f"the Dask workers that made part {part} died again and again; look at their logs (memory?), then run the "
             "same command again: what other parts have made is kept"
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise DiskError(
+            f"the connection to the Dask scheduler was lost before part {part} was made; start the scheduler and its "
+            "workers, then run the same command again: what other parts have made is kept"
         ) from None
     except Exception as error:
         raise S2RMError(f"part {part} failed on a Dask worker: {type(error).__name__}: {error}") from error
@@ -118,6 +126,7 @@ def _client(address: str, workers: int) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ModuleNotFoundError:
         raise missing_component("distributed", "cluster", "--dask") from None
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it shows tracebacks of errors that we catch
     with contextlib.ExitStack() as stack:
         if address == "local":
             cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")

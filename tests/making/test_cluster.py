@@ -9,10 +9,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from distributed.client import FutureCancelledError
+from distributed.comm import CommClosedError
 from program import run, start
 from toy import tree
+
+from s2rm_data.errors import DiskError
+from s2rm_data.making.cluster import _result
 
 BALLS = ["bballs", "--balls", "3", "--train", "60", "--val", "4", "--test", "4", "--frames", "12", "--shard-size", "4"]
 
@@ -80,3 +86,12 @@ def test_without_dask_or_its_scheduler_it_says_so(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(MissingComponentError, match=r"--dask needs the package 'distributed'.*s2rm-data\[cluster\]"):
         cluster.generate_on_dask(job, "local", workers=1)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [FutureCancelledError("key", "scheduler-connection-lost"), CommClosedError("in TCP")])
+def test_a_lost_scheduler_is_one_message(error: Exception) -> None:
+    def result() -> None:
+        raise error
+
+    with pytest.raises(DiskError, match=r"the connection to the Dask scheduler was lost before part 1/2 was made"):
+        _result(SimpleNamespace(result=result), "1/2")

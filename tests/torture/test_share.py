@@ -17,9 +17,9 @@ SHARE = {
     "command_line": range(20),
     "assignments": range(15),
     "kill": (3,),
-    "kill_at_work": (0, 3),
+    "kill_at_work": (2, 3, 4, 7, 10),
     "signals": (1, 2),
-    "signals_at_work": (2,),
+    "signals_at_work": (0, 2, 6),
     "full_disk": (1,),
 }
 
