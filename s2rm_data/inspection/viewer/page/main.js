@@ -123,7 +123,7 @@ function showLayers() {
     if (layer.kind === "Marks") signs.push([layer.colour, ""]);
     if (layer.sight) signs.push([CHOSEN, "sight of the selected one"]);
     if (layer.reach) signs.push([CHOSEN, "dashed: its reach"]);
-    const words = signs.flatMap(([colour, title]) => [swatch(colour), title]);
+    const words = signs.map(([colour, title]) => element("span", { className: "sign" }, swatch(colour), ` ${title}`));
     return element("label", {}, box, layer.title, ...words);
   });
   const bars = layers.filter((layer) => layer.kind === "Raster").map((layer) => legendOf(layer.palette, layer.title));
