@@ -231,6 +231,11 @@ def _run(
         sys.path[1:1] = added
         importlib.import_module("s2rm_data.registry")._all_entry_points.cache_clear()
     sys.argv = words
+    # The command's own, not those of the process that was forked: whether a stream can seek is looked at once.
+    try:
+        sys.stdout = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)  # noqa: SIM115
+    except OSError:  # closed
+        sys.stdout = None  # type: ignore[assignment]
     status: object = 1
     try:
         for name, limit in (limits or {}).items():

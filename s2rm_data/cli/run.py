@@ -4,6 +4,7 @@ message and an exit status, never a traceback."""
 from __future__ import annotations
 
 import codecs
+import contextlib
 import io
 import os
 import sys
@@ -145,7 +146,8 @@ def _open_streams() -> None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a path may hold any bytes, and the terminal may know few characters
         escapes = codecs.lookup(sys.stdout.encoding).name == "utf-8"
-        sys.stdout.reconfigure(errors="surrogateescape" if escapes else "backslashreplace")
+        with contextlib.suppress(OSError):  # the descriptor was replaced by one that cannot seek
+            sys.stdout.reconfigure(errors="surrogateescape" if escapes else "backslashreplace")
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     buffer = io.BufferedWriter(_Unfailing(2, "wb", closefd=False))  # type: ignore[type-var]
     sys.stderr = io.TextIOWrapper(buffer, encoding, errors="backslashreplace", line_buffering=True)
