@@ -2,6 +2,7 @@
 
     run.json       the mark: this folder is a run's, and `config_sha256` is the digest of its config.json
     config.json    {"config": {"model": ..., "task": ..., "seed": ..., ...}, "store": {"path": ..., "groups": ...}, ...}
+    log.jsonl      one record per line: steps, validations, references
 
 Runs of earlier versions have no mark; they are known by what their config.json says.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,11 @@ from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.files import opened_inside, read_at, read_inside
 from s2rm_data.seeding import MAX_SEED
 
-MARK, CONFIG, PROTOCOL, STATE = "run.json", "config.json", "protocol.json", "state.safetensors"
+MARK, CONFIG, PROTOCOL, STATE, LOG = "run.json", "config.json", "protocol.json", "state.safetensors", "log.jsonl"
 FORMAT = "s2rm-data run 1"
 STATE_FORMAT = "s2rm-data training state 1"
 MOST_BYTES = 16 << 20  # of a document
+_MOST_LINE_BYTES = 1 << 20  # of a log
 
 
 def mark_bytes(config: bytes | None, previous: bytes | None = None) -> bytes:
@@ -119,3 +122,19 @@ def _has_old_run(folder: Path) -> bool:
 
 def _is_protocol(document: Any) -> bool:
     return isinstance(document, dict) and type(document.get("runs")) is int
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All whole records; a last line that was cut off by a kill is left out."""
+    if not os.path.lexists(path):
+        return []
+    records = []
+    with opened_inside(path.parent, path.name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        try:
+            while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
+                records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise DamagedStoreError(f"{path} is damaged: {error}") from None
+    if len(line) == _MOST_LINE_BYTES:
+        raise DamagedStoreError(f"{path} is damaged: it has a line of more than {_MOST_LINE_BYTES:,} bytes")
+    return records

@@ -17,6 +17,7 @@ from s2rm_data.errors import ConflictError, DiskError
 from s2rm_data.evaluation.enclaves import enclave_section
 from s2rm_data.evaluation.entrants import entries_of, first_of_each
 from s2rm_data.evaluation.evaluate import Evaluation
+from s2rm_data.evaluation.learning_curves import learning_curve_section
 from s2rm_data.evaluation.report import Page, Section, page
 from s2rm_data.files import disk_errors, make_folder, remove, write_whole
 
@@ -82,7 +83,10 @@ def _sections(made: Evaluation, folder: Path, files: list[Path]) -> list[Section
 
     sections = []
     for name, results in made.worlds.items():
-        sections += made.evaluation_of(name).sections(results, made.world_tables[name], page_of(name))
+        world, own = made.evaluation_of(name), page_of(name)
+        sections += world.sections(results, made.world_tables[name], own)
+        if curves := learning_curve_section(own.entries, world.learning, name, own):
+            sections.append(curves)
     if made.enclaves:
         worlds = {name: made.evaluation_of(name) for name in made.worlds}
         everything = page_of(next(iter(worlds)))

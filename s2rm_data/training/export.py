@@ -13,8 +13,8 @@ from s2rm_data.config import canonical_json
 from s2rm_data.errors import ConflictError, UsageError
 from s2rm_data.files import make_folder, write_whole
 from s2rm_data.models.weights import load_model, save_model
-from s2rm_data.sealing import read_run
-from s2rm_data.training.folder import RunFolder, read_log
+from s2rm_data.sealing import read_log, read_run
+from s2rm_data.training.folder import RunFolder
 
 
 def export_run(run: Path, out: Path) -> int:

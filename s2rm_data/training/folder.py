@@ -27,10 +27,8 @@ from typing import Any
 
 from s2rm_data.config import canonical_json
 from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, opened_inside, sync_folder, write_whole
-from s2rm_data.sealing import CONFIG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
-
-_MOST_LINE_BYTES = 1 << 20  # of a log
+from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
+from s2rm_data.sealing import CONFIG, LOG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
 
 
 class RunFolder:
@@ -41,7 +39,7 @@ class RunFolder:
     mark = property(lambda self: self.path / MARK)
     config = property(lambda self: self.path / CONFIG)
     environment = property(lambda self: self.path / "environment.json")
-    log = property(lambda self: self.path / "log.jsonl")
+    log = property(lambda self: self.path / LOG)
     timing = property(lambda self: self.path / "timing.jsonl")
     state = property(lambda self: self.path / STATE)
     last = property(lambda self: self.path / "last.safetensors")
@@ -233,19 +231,3 @@ class Log:
 
     def close(self) -> None:
         self._file.close()
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """All whole records; a last line that was cut off by a kill is left out."""
-    if not os.path.lexists(path):
-        return []
-    records = []
-    with opened_inside(path.parent, path.name) as descriptor, open(descriptor, "rb", closefd=False) as file:
-        try:
-            while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
-                records.append(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise DamagedStoreError(f"{path} is damaged: {error}") from None
-    if len(line) == _MOST_LINE_BYTES:
-        raise DamagedStoreError(f"{path} is damaged: it has a line of more than {_MOST_LINE_BYTES:,} bytes")
-    return records

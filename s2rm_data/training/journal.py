@@ -13,7 +13,8 @@ from s2rm_data.files import disk_errors
 from s2rm_data.learning import Learning
 from s2rm_data.loading import FixedBatches
 from s2rm_data.models import WorldModel
-from s2rm_data.training.folder import Log, RunFolder, read_log
+from s2rm_data.sealing import read_log
+from s2rm_data.training.folder import Log, RunFolder
 from s2rm_data.training.pictures import draw_curves, draw_predictions
 
 

@@ -24,10 +24,10 @@ from s2rm_data.errors import S2RMError, S2RMWarning
 from s2rm_data.loading import FixedBatches, TrainingBatches
 from s2rm_data.models.embedding import spherical_kernel
 from s2rm_data.registry import MODELS
+from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
-from s2rm_data.training.folder import read_log
 from s2rm_data.training.listener import Listener, Validated
 from s2rm_data.training.machine import environment, set_up
 from s2rm_data.training.processes import Processes

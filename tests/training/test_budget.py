@@ -11,9 +11,8 @@ from killed_runs import KillAt, Killed
 from same_runs import assert_same_run
 
 from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.sealing import read_run
+from s2rm_data.sealing import read_log, read_run
 from s2rm_data.training import folder as folder_module
-from s2rm_data.training.folder import read_log
 
 STEPS = frozenset({"steps"})
 

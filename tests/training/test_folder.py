@@ -7,7 +7,8 @@ import pytest
 from toy import tree
 
 from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, UsageError
-from s2rm_data.training.folder import Log, RunFolder, read_log
+from s2rm_data.sealing import read_log
+from s2rm_data.training.folder import Log, RunFolder
 
 
 def test_a_log_is_cut_back_to_its_checkpoint(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from killed_runs import KillAt, Killed
 from program import run_forked
 from same_runs import assert_same_run
 
+from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
-from s2rm_data.training.folder import read_log
 from s2rm_data.training.protocol import RunOptions, Session
 from s2rm_data.training.resolve import Overrides, resolve
 

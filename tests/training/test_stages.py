@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from same_runs import assert_same_run
 
+from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
 from s2rm_data.training.data import RunData
-from s2rm_data.training.folder import read_log
 from s2rm_data.training.listener import Listener, Pace
 from s2rm_data.training.resolve import Overrides, resolve
 from s2rm_data.training.stages import stages_of
