@@ -137,6 +137,8 @@ def sweep(floats, ints, stats, agents, u):  # type: ignore[no-untyped-def]
         vx, vy = floats[at.X, v] - x, floats[at.Y, v] - y
         along, beside = vx * across_x + vy * across_y, vx * across_y - vy * across_x
         reach = stats[kind, at.LINE_RADIUS] + stats[other, at.RADIUS]
+        if beside * beside > reach * reach:
+            continue
         hits = 0
         for tick in range(first_tick, last_tick + 1):
             point = stats[kind, at.LINE_HALF] * (tick - _MIDDLE_TICK) / (_MIDDLE_TICK - 1)

@@ -149,8 +149,10 @@ _K = len(UNIT_TYPES) + 1
     GUARD_SQ,  # how far it looks while it stands idle, and follows the target it has
     APART,
     CAN_HIT,
+    TOUCH_SQ,  # farther apart neither is in the way of the other's step, when both walk once; 0 on different planes
     TABLE_COLUMNS,
-) = (TYPE_COLUMNS + _K * plane for plane in range(7))
+) = (TYPE_COLUMNS + _K * plane for plane in range(8))
+_TOUCH_SLACK = 1e-6
 
 
 def _is_melee(unit: UnitType) -> bool:
@@ -219,4 +221,7 @@ def table() -> NDArray[np.float64]:
             stats[a, GUARD_SQ + b] = (guard + unit.radius + other.radius) ** 2
             stats[a, APART + b] = contact_distance(unit, other)
             stats[a, CAN_HIT + b] = float(can_hit(unit, other))
+            steps = (unit.speed_per_second + other.speed_per_second) / LOOPS_PER_SECOND
+            touch = stats[a, APART + b] + steps + _TOUCH_SLACK
+            stats[a, TOUCH_SQ + b] = touch**2 if stats[a, APART + b] > 0.0 else 0.0
     return stats

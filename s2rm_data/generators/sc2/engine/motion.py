@@ -20,7 +20,7 @@ from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.engine.chance import two_bits
 from s2rm_data.generators.sc2.engine.compiled import inner
 from s2rm_data.generators.sc2.maps import SIZE
-from s2rm_data.generators.sc2.units import AIR, LOOPS_PER_SECOND, UNIT_TYPES
+from s2rm_data.generators.sc2.units import AIR
 
 _HALF = SIZE / 2
 # cosine and sine of 30, 60, 90, 120, 150 degrees
@@ -39,9 +39,6 @@ _LEAST_PROGRESS = 0.3  # Assumption: who slides on by less of its step rather go
 _SLIDES = 3  # so many units can a step be pushed out of, one after the other
 # No contact distance and step add up to more: two colossi 1.9375, zergling 0.185 per loop.
 _FARTHEST_SQ = 2.125 * 2.125
-_LONGEST_STEP = max(unit.speed_per_second for unit in UNIT_TYPES.values()) / LOOPS_PER_SECOND
-# Who is farther apart than contact by this much is not in the way of a step before the loop ends: both walk once.
-_ROOM = 3.0 * _LONGEST_STEP + 1e-6
 
 
 @inner
@@ -79,9 +76,7 @@ def _look_around(floats, ints, stats, near):  # type: ignore[no-untyped-def]
         x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
         for v in range(u + 1, units):
             dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
-            apart = stats[k, at.APART + ints[at.KIND, v]]
-            reach = apart + _ROOM
-            if dx * dx + dy * dy < reach * reach and apart > 0.0 and floats[at.HEALTH, v] > 0.0:
+            if dx * dx + dy * dy < stats[k, at.TOUCH_SQ + ints[at.KIND, v]] and floats[at.HEALTH, v] > 0.0:
                 near[rows + u * units + near[counts + u]] = v
                 near[rows + v * units + near[counts + v]] = u
                 near[counts + u] += 1
@@ -94,7 +89,7 @@ def _neighbours(floats, ints, stats, u, step, near, start):  # type: ignore[no-u
     units = ints.shape[1]
     stop, row = start, at.SCRATCH_BLOCKS * units + at.SCRATCH_NUMBERS + u * units
     x, y, kind = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
-    listed = step <= _LONGEST_STEP  # a shove out of a deep overlap may be longer
+    listed = step <= stats[kind, at.SPEED]  # a shove may be longer
     for k in range(near[at.AROUND * units + u] if listed else units):
         v = near[row + k] if listed else k
         dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
@@ -125,6 +120,41 @@ def _blocker(floats, ints, stats, u, x, y, near, start, stop):  # type: ignore[n
 
 
 @inner
+def _ahead(floats, ints, stats, u, x, y, step, near):  # type: ignore[no-untyped-def]
+    """The `_blocker` of u's step to (x, y) among its `_neighbours`, which are not written down."""
+    units = ints.shape[1]
+    row, kind = at.SCRATCH_BLOCKS * units + at.SCRATCH_NUMBERS + u * units, ints[at.KIND, u]
+    nearest, nearest_sq = -1, _FARTHEST_SQ
+    for k in range(row, row + near[at.AROUND * units + u]):
+        v = near[k]
+        dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
+        distance_sq = dx * dx + dy * dy
+        apart = stats[kind, at.APART + ints[at.KIND, v]]
+        if distance_sq < apart * apart and distance_sq < nearest_sq:
+            now_x, now_y = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
+            now_sq, reach = now_x * now_x + now_y * now_y, apart + step
+            if distance_sq < now_sq < reach * reach and floats[at.HEALTH, v] > 0.0:
+                nearest, nearest_sq = v, distance_sq
+    return nearest
+
+
+@inner
+def _is_free(floats, ints, stats, u, x, y, near, start, stop):  # type: ignore[no-untyped-def]
+    """Whether none of near[start:stop] keeps u from standing at (x, y): `_blocker` finds none."""
+    kind = ints[at.KIND, u]
+    for k in range(start, stop):
+        v = near[k]
+        apart = stats[kind, at.APART + ints[at.KIND, v]]
+        dx, dy = floats[at.X, v] - x, floats[at.Y, v] - y
+        distance_sq = dx * dx + dy * dy
+        if distance_sq < apart * apart:
+            now_x, now_y = floats[at.X, v] - floats[at.X, u], floats[at.Y, v] - floats[at.Y, u]
+            if distance_sq < now_x * now_x + now_y * now_y:
+                return False
+    return True
+
+
+@inner
 def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[no-untyped-def]
     """Shove an idle unit v of the same side out of the way of u going to (x, y); False if it has no room.
 
@@ -146,7 +176,7 @@ def _push(floats, ints, stats, land, u, v, x, y, near, start):  # type: ignore[n
         return False
     if stats[ints[at.KIND, v], at.SPEED] == 0.0:
         return False
-    if _blocker(floats, ints, stats, v, new_x, new_y, near, start, others) >= 0:
+    if not _is_free(floats, ints, stats, v, new_x, new_y, near, start, others):
         return False
     floats[at.X, v], floats[at.Y, v] = new_x, new_y
     near[at.SCRATCH_BLOCKS * ints.shape[1] + at.SHOVED] = 1
@@ -217,6 +247,14 @@ def _go(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped
 
 
 @inner
+def _go_straight(floats, ints, u, x, y, face_x, face_y, loop):  # type: ignore[no-untyped-def]
+    ints[at.STRAIGHT, u] += 1
+    if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
+        ints[at.BEND, u] = 0
+    _go(floats, ints, u, x, y, face_x, face_y, loop)
+
+
+@inner
 def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, words, near, stop):  # type: ignore[no-untyped-def]
     """Take the step in the first free direction turned away from what is ahead: unit v, or a wall (-1)."""
     x, y, plane = floats[at.X, u], floats[at.Y, u], int(stats[ints[at.KIND, u], at.PLANE])
@@ -230,7 +268,7 @@ def _go_around(floats, ints, stats, land, u, v, ahead_x, ahead_y, step, loop, wo
             new_x, new_y = x + step * turned_x, y + step * turned_y
             if not can_stand(land, plane, new_x, new_y):
                 continue
-            if _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop) < 0:
+            if _is_free(floats, ints, stats, u, new_x, new_y, near, 0, stop):
                 ints[at.BEND, u], ints[at.STRAIGHT, u] = side, 0
                 _go(floats, ints, u, new_x, new_y, turned_x, turned_y, loop)
                 return
@@ -261,7 +299,7 @@ def _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, sto
         new_x, new_y = x + dx * step / length, y + dy * step / length
     if not can_stand(land, int(stats[ints[at.KIND, u], at.PLANE]), new_x, new_y):
         return False
-    if _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop) >= 0:
+    if not _is_free(floats, ints, stats, u, new_x, new_y, near, 0, stop):
         return False
     _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
     return True
@@ -300,22 +338,22 @@ def advance(floats, ints, stats, agents, land, ways, u, loop, waits, words, near
     if near[looked] == 0:
         _look_around(floats, ints, stats, near)
         near[looked] = 1
-    stop = _neighbours(floats, ints, stats, u, step, near, 0)
-    v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
+    v = _ahead(floats, ints, stats, u, new_x, new_y, step, near)
     if v >= 0 and waits and ints[at.DONE_LOOP, v] != loop:
         ints[at.WAIT_LOOP, u] = loop
         near[at.AHEAD * units + u] = v
         near[at.SEEN * units + u] = near[at.SCRATCH_BLOCKS * units + at.WALKED_COUNT]
         return False
+    if v < 0 and can_stand(land, plane, new_x, new_y):
+        _go_straight(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
+        return True
+    stop = _neighbours(floats, ints, stats, u, step, near, 0)
     idle_friend = v >= 0 and (v < agents) == (u < agents) and ints[at.ORDER, v] == Order.IDLE and ints[at.FOCUS, v] < 0
     if idle_friend and _push(floats, ints, stats, land, u, v, new_x, new_y, near, units):
         v = _blocker(floats, ints, stats, u, new_x, new_y, near, 0, stop)
-    if v < 0 and can_stand(land, plane, new_x, new_y):
-        ints[at.STRAIGHT, u] += 1
-        if ints[at.STRAIGHT, u] > _FORGET_LOOPS:
-            ints[at.BEND, u] = 0
-        _go(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
-        return True
+        if v < 0 and can_stand(land, plane, new_x, new_y):
+            _go_straight(floats, ints, u, new_x, new_y, ahead_x, ahead_y, loop)
+            return True
     walker_ahead = v >= 0 and ints[at.MOVED_LOOP, v] >= loop
     if walker_ahead and _slide(floats, ints, stats, land, u, ahead_x, ahead_y, step, loop, near, stop):
         return True
@@ -333,6 +371,8 @@ def waits_on(floats, ints, stats, u, loop, near):  # type: ignore[no-untyped-def
     last = at.SCRATCH_BLOCKS * units
     if ints[at.DONE_LOOP, v] == loop or floats[at.HEALTH, v] <= 0.0 or near[last + at.SHOVED] != 0:
         return False
+    if near[at.SEEN * units + u] == near[last + at.WALKED_COUNT]:
+        return True
     x, y, kind, step = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u], floats[at.PACE, u] + _SLACK
     row = last + at.SCRATCH_NUMBERS + u * units
     for k in range(near[at.AROUND * units + u]):

@@ -8,6 +8,7 @@ from sc2_duels import duel
 
 from s2rm_data.generators.sc2.codes import Action, Order
 from s2rm_data.generators.sc2.engine import Engine
+from s2rm_data.generators.sc2.engine import layout as at
 from s2rm_data.generators.sc2.maps import terrain
 from s2rm_data.generators.sc2.scenarios import parse
 from s2rm_data.generators.sc2.units import AIR, CONTACT_OVERLAP, MEDIVAC, UNIT_TYPES
@@ -132,3 +133,19 @@ def test_fliers_cross_walls() -> None:
     engine.order(0, 1, Order.MOVE, point=(6.0, 3.0))
     engine.run_loops(16 * 5)
     assert engine.position[0, 1, 1] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_who_is_beyond_touch_changes_no_step(name: str) -> None:
+    """Units look at whom they may touch in a loop only; looking at everybody of their plane gives the same bits."""
+    plain, thorough = Engine(parse(name), np.arange(4)), Engine(parse(name), np.arange(4), head_start=False)
+    thorough._table = thorough._table.copy()
+    touch = thorough._table[:, at.TOUCH_SQ : at.TOUCH_SQ + len(thorough._table)]
+    touch[touch > 0.0] = 1e9
+    thorough.run_loops(1)
+    draws = np.random.default_rng(0)
+    for _ in range(25):
+        actions = np.argmax(plain.available() * draws.random((4, plain.agents, plain.actions)), axis=2)
+        for engine in (plain, thorough):
+            engine.step(actions)
+        assert plain.state_bytes() == thorough.state_bytes()
