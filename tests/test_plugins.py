@@ -115,6 +115,13 @@ def test_a_policy_is_rolled_out_and_named_in_the_store_with_its_version(way: Way
     assert living.any() and (group["action"][:][living] == 1).all()  # stop, and nothing else
 
 
+def test_battles_of_a_policy_are_trained_on_where_it_is_missing(way: Way) -> None:
+    words = ["--scenario", "2s3z", *BATTLES, "--val", "2", "--policy", "hold"]
+    way.call("s2rm-data", "sc2", *words, "-o", "held.zarr", "-q")
+    small = ["--preset", "smoke", "--steps", "1", "--set", "threads=1", "--set", "width=2", "--out", "held"]
+    way.call("s2rm-train", "--store", "held.zarr", *small, "-q", plugins=False)
+
+
 def test_a_store_made_without_a_plugin_does_not_mention_them(way: Way) -> None:
     words = ["--scenario", "2s3z", *BATTLES, "--policy", "focus", "-q"]
     way.call("s2rm-data", "sc2", *words, "-o", "with.zarr")

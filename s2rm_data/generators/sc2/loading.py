@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from s2rm_data.batch import Batch
-from s2rm_data.config import from_json
 from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.config import episode_config
 from s2rm_data.generators.sc2.images import UNIT_CHANNELS, PolarTargets, assemble, polar_views
 from s2rm_data.generators.sc2.maps import SIZE as MAP_SIZE
 from s2rm_data.generators.sc2.polar import render
@@ -68,7 +67,7 @@ class BattleGroup:
     def __init__(self, group: Group, limit: int | None) -> None:
         self.path = group.path
         self._group = group
-        self.config = from_json(Sc2Config, group.settings["config"])
+        self.config = episode_config(group.settings["config"])
         self.terrain = terrain_height(self.config.scenario)
         which = slice(0, limit)
         self.states = {name: group[name][which] for name in STATES} if not has_cache(group) else None

@@ -24,7 +24,7 @@ from s2rm_data.config import to_json
 from s2rm_data.errors import UsageError
 from s2rm_data.generators.sc2 import scenarios
 from s2rm_data.generators.sc2.api.client.live import LiveEpisode
-from s2rm_data.generators.sc2.config import Sc2Config
+from s2rm_data.generators.sc2.config import EpisodeConfig, Sc2Config
 from s2rm_data.generators.sc2.polar import render
 from s2rm_data.generators.sc2.rollout import Record
 from s2rm_data.generators.sc2.source import GENERATOR_VERSION, Sc2Split, terrain_height
@@ -77,7 +77,7 @@ class Recorder:
 
     def _spec(self, split: str, episodes: int, policy: str) -> SplitSpec:
         config = to_json(self._config)
-        kept = {name: config[name] for name in ("scenario", "steps", "radial", "angular", "radius")}
+        kept = {field.name: config[field.name] for field in dataclasses.fields(EpisodeConfig)}
         settings = {
             "generator": "sc2",
             "generator_version": GENERATOR_VERSION,

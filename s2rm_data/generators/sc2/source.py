@@ -9,6 +9,7 @@ played in does not show in it.
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ class Sc2Split:
         c = self.config
         counts = " ".join(f"--{name} {self.count if name == self.split else 0}" for name in ("train", "val", "test"))
         return (
-            f"s2rm-data sc2 --scenario {c.scenario} {counts} --steps {c.steps} --policy {c.policy} "
+            f"s2rm-data sc2 --scenario {c.scenario} {counts} --steps {c.steps} --policy {shlex.quote(c.policy)} "
             f"--epsilon {c.epsilon} --radial {c.radial} --angular {c.angular} --radius {c.radius} --seed {self.seed}"
         )
 
@@ -187,14 +188,23 @@ def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
     backend = settings["backend"]
     if backend != "engine":
         raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")
-    policy = settings["config"]["policy"]
-    if is_file(policy) and not Path(policy).is_file():
-        raise UsageError(
-            f"it was played by the policy file {policy} (SHA-256 {settings.get('policy_sha256')}), which is not in "
-            "this folder; put it here and try again"
-        )
+    if is_file(settings["config"]["policy"]):
+        _require_file(settings["config"]["policy"], settings["policy_sha256"])
     config = from_json(Sc2Config, settings["config"])
     return Sc2Split(config=config, seed=settings["seed"], split=settings["split"], count=count)
+
+
+def _require_file(policy: str, digest: str) -> None:
+    """A `UsageError` unless the policy's file, as it was when it played, is in the current folder."""
+    wanted = f"it was played by the policy file {policy} (SHA-256 {digest})"
+    if not Path(policy).is_file():
+        raise UsageError(f"{wanted}, which is not in this folder; put it here and try again")
+    network = find(policy).network
+    if network is None or network.digest != digest:
+        raise UsageError(
+            f"{wanted}; the file of that name in this folder is another one (SHA-256 {network and network.digest}): "
+            "put the one that played here and try again"
+        )
 
 
 def plan(
