@@ -27,7 +27,6 @@ from s2rm_data.generators.sc2.snapshot import Snapshot
 from s2rm_data.generators.sc2.units import UNIT_TYPES
 
 _MOVES = ("no-op", "stop", "move north", "move south", "move east", "move west")
-ALL = slice(None)
 _FORWARD = (1.0, 0.0)  # where agents look at the beginning: east
 _SEEN = ("position", "health", "shield", "energy", "cooldown_loops")  # what a snapshot tells of every unit
 # Health and shield of a whole unit, by unit type number; 0 is nothing.
@@ -125,15 +124,12 @@ class BattleBatch:
         self._available: NDArray[np.bool_] | None = None
 
     def _look_again(self, rows: NDArray[np.int64]) -> None:
-        """Bring what was seen of some battles up to date, and leave that of the others."""
-        seen, floats = taken(self.snapshot, rows), self.engine.floats[rows]
-        look_batch(floats, seen.position, seen.health, seen.shield, seen.energy, seen.cooldown_loops)
-        for name in _SEEN:
-            getattr(self.snapshot, name)[rows] = getattr(seen, name)
+        """Bring what was seen up to date after some battles began: to look at all costs less than to pick out a few."""
+        seen = self.snapshot
+        look_batch(self.engine.floats, seen.position, seen.health, seen.shield, seen.energy, seen.cooldown_loops)
         if self.generated:
-            self.snapshot.unit_type[rows] = seen.unit_type[:] = self.engine.kinds[rows]
-        if self._available is not None:
-            self._available[rows] = self.features.available(seen, None if self.looking is None else self.looking[rows])
+            seen.unit_type[rows] = self.engine.kinds[rows]
+        self._available = None
 
     def step(self, actions: NDArray[np.int64]) -> None:
         """One step of every battle; actions (n, N) are not checked against the masks."""
@@ -167,27 +163,29 @@ class BattleBatch:
         """(n,) steps as a share of the limit, if anybody wants to know."""
         return self.steps / self.limit if self._timed else None
 
-    def observe(self, rows: NDArray[np.int64] | slice = ALL) -> NDArray[np.float32]:
+    def observe(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """(n, N, O), or of some battles."""
-        return self.features.observe(*self._seen(rows, self.available), *self._told(rows))
+        seen, last_actions, time, looking = self._of(rows)
+        available = self.available if rows is None else self.features.available(seen, looking)
+        return self.features.observe(seen, available, last_actions, time, looking)
 
-    def state(self, rows: NDArray[np.int64] | slice = ALL) -> NDArray[np.float32]:
+    def state(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """(n, S), or of some battles."""
         if self.options.obs_instead_of_state:
             observation = self.observe(rows)
             return observation.reshape(len(observation), -1)
-        return self.features.state(*self._seen(rows), *self._told(rows))
+        return self.features.state(*self._of(rows))
 
-    def _seen(self, rows: NDArray[np.int64] | slice, *more: NDArray[Any]) -> tuple[Any, ...]:
-        """The snapshot of all battles, or of some, and what else there is of them."""
-        if rows is ALL:
-            return self.snapshot, *more
-        return taken(self.snapshot, rows), *(values[rows] for values in more)
-
-    def _told(self, rows: NDArray[np.int64] | slice) -> tuple[NDArray[Any] | None, ...]:
-        """The last actions, the time and the directions of looking."""
-        told = self.last_actions, self.time, self.looking
-        return told if rows is ALL else tuple(None if values is None else values[rows] for values in told)
+    def _of(
+        self, rows: NDArray[np.int64] | None
+    ) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """The snapshot, last actions, time and directions of looking of all battles, or of some."""
+        last_actions, time, looking = self.last_actions, self.time, self.looking
+        if rows is None:
+            return self.snapshot, last_actions, time, looking
+        time = None if time is None else time.take(rows)
+        looking = None if looking is None else looking.take(rows, axis=0)
+        return taken(self.snapshot, rows), last_actions.take(rows, axis=0), time, looking
 
     def checked(self, actions: Any) -> NDArray[np.int64]:
         """Actions (n, N) as whole numbers that the masks allow, or a `UsageError` that says which is wrong and why."""
@@ -235,10 +233,10 @@ class BattleBatch:
         return f"{action} ({'heal agent' if heals else 'attack enemy'} {action - attack_at})"
 
 
-def taken(snapshot: Snapshot, rows: NDArray[np.int64] | slice) -> Snapshot:
-    """A snapshot of some of its battles."""
-    unit_type = snapshot.unit_type[rows] if snapshot.unit_type.ndim == 2 else snapshot.unit_type
-    parts = {name: getattr(snapshot, name)[rows] for name in _SEEN}
+def taken(snapshot: Snapshot, rows: NDArray[np.int64]) -> Snapshot:
+    """A snapshot of some of its battles; `take` costs a third of what indexing does for a few of them."""
+    unit_type = snapshot.unit_type.take(rows, axis=0) if snapshot.unit_type.ndim == 2 else snapshot.unit_type
+    parts = {name: getattr(snapshot, name).take(rows, axis=0) for name in _SEEN}
     return Snapshot(agents=snapshot.agents, unit_type=unit_type, **parts)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.envs.battles import ALL, BattleBatch, taken
+from s2rm_data.envs.battles import BattleBatch, taken
 from s2rm_data.generators.sc2.codes import Action
 from s2rm_data.generators.sc2.polar import PolarGrid, render
 from s2rm_data.generators.sc2.source import terrain_height
@@ -29,10 +29,11 @@ class PolarView:
         self.grid = PolarGrid(radial=radial, angular=angular, radius=radius)
         self._terrain = terrain_height(battles.options.map_name)
 
-    def observe(self, rows: NDArray[np.int64] | slice = ALL) -> dict[str, NDArray[Any]]:
+    def observe(self, rows: NDArray[np.int64] | None = None) -> dict[str, NDArray[Any]]:
         battles = self._battles
-        seen = battles.snapshot if rows is ALL else taken(battles.snapshot, rows)
-        last = np.maximum(battles.orders(battles.last_actions)[rows], Action.NO_OP)
+        seen = battles.snapshot if rows is None else taken(battles.snapshot, rows)
+        orders = battles.orders(battles.last_actions)
+        last = np.maximum(orders if rows is None else orders[rows], Action.NO_OP)
         n = len(seen.health)
         states: dict[str, NDArray[Any]] = {
             "unit_type": np.broadcast_to(seen.unit_type, (n, battles.units)),
