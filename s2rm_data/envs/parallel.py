@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 import secrets
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -77,10 +78,15 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         self.state_space = spaces.Box(-np.inf, np.inf, (self._env.state_size,), np.float32)
 
     def observation_space(self, agent: str) -> spaces.Space:
-        return self.observation_spaces[agent]
+        return self.observation_spaces[self._known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space:
-        return self.action_spaces[agent]
+        return self.action_spaces[self._known(agent)]
+
+    def _known(self, agent: str) -> str:
+        if agent not in self._slot:
+            raise UsageError(f"there is no agent {agent!r}; there are {', '.join(self.possible_agents)}")
+        return agent
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
         """Start the next battle; with a seed, the first of that seed."""
@@ -94,8 +100,10 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         """Play one step with an action for each living agent."""
         if not self.agents:
             raise UsageError("the episode is over, or has not begun; call reset()")
-        if sorted(actions) != sorted(self.agents):
-            raise UsageError(f"actions came for {sorted(actions)}; the living agents are {sorted(self.agents)}")
+        if not isinstance(actions, Mapping):
+            raise UsageError(f"actions are {actions!r}; give a dictionary with an action for each of {self.agents}")
+        if set(actions) != set(self.agents):
+            raise UsageError(f"actions came for {[*actions]}; the living agents are {self.agents}")
         chosen = np.full((1, self._battles.agents), int(Action.NO_OP), dtype=np.int64)
         for name, action in actions.items():
             try:

@@ -35,6 +35,14 @@ _LOG = logging.getLogger("s2rm_data.envs")
 _ONLY = np.zeros(1, dtype=np.int64)  # the only battle
 
 
+def _whole(action: Any) -> int:
+    """SMAC would round 1.5; only what is a whole number passes here."""
+    whole = int(action)
+    if whole != action:
+        raise ValueError(action)
+    return whole
+
+
 class StarCraft2Env(SmacQueries):
     """SMAC's class with the embedded engine in it; docs/environments.md lists what differs.
 
@@ -155,7 +163,7 @@ class StarCraft2Env(SmacQueries):
     def _whole(self, actions: Any) -> NDArray[np.int64]:
         """(1, N) whatever counts as a whole number: NumPy's, PyTorch's."""
         try:
-            whole = np.array([[int(action) for action in actions]], dtype=np.int64)
+            whole = np.array([[_whole(action) for action in actions]], dtype=np.int64)
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"actions are {actions!r}; give a list of {self.n_agents} whole numbers") from None
         if whole.shape != (1, self.n_agents):
@@ -195,7 +203,7 @@ class StarCraft2Env(SmacQueries):
         return list(self._battles.observe()[0])
 
     def get_obs_agent(self, agent_id: int) -> NDArray[np.float32]:
-        return self.get_obs()[agent_id]
+        return self.get_obs()[self._agent(agent_id)]
 
     def get_state(self) -> NDArray[np.float32]:
         """(S,)"""
@@ -225,7 +233,7 @@ class StarCraft2Env(SmacQueries):
 
     def get_avail_agent_actions(self, agent_id: int) -> list[int]:
         self._require_battle()
-        return self._battles.available[0, agent_id].astype(np.int64).tolist()
+        return self._battles.available[0, self._agent(agent_id)].astype(np.int64).tolist()
 
     @property
     def last_action(self) -> NDArray[np.float64]:

@@ -87,6 +87,11 @@ class SmacQueries:
         if self._battle < 0:
             raise UsageError("there is no battle yet; call reset() first")
 
+    def _agent(self, agent_id: int) -> int:
+        if agent_id not in range(self.n_agents):
+            raise UsageError(f"there is no agent {agent_id!r}; agents have the numbers 0 to {self.n_agents - 1}")
+        return int(agent_id)
+
     # units
 
     def _all_units(self) -> list[ApiUnit]:
@@ -113,7 +118,7 @@ class SmacQueries:
         return (self._battles.snapshot.health[0, self.n_agents :] <= 0).astype(np.float64)
 
     def get_unit_by_id(self, a_id: int) -> ApiUnit:
-        return self.agents[a_id]
+        return self.agents[self._agent(a_id)]
 
     def get_unit_types(self) -> list[int]:
         """The API's ids of all units, agents first."""
@@ -131,10 +136,10 @@ class SmacQueries:
         return type_of_id(self._battles, unit.unit_type).shield
 
     def unit_shoot_range(self, agent_id: int) -> float:
-        return self._battles.features.shoot_range(int(self._battles.engine.kinds[0, agent_id]))
+        return self._battles.features.shoot_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))
 
     def unit_sight_range(self, agent_id: int) -> float:
-        return self._battles.features.sight_range(int(self._battles.engine.kinds[0, agent_id]))
+        return self._battles.features.sight_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))
 
     @property
     def fov_directions(self) -> NDArray[np.float64]:

@@ -74,6 +74,12 @@ def test_wrong_use_is_refused() -> None:
     for action in ("stop", 1.5, None):
         with pytest.raises(UsageError, match=r"the action of marine_1 is .* a whole number below 9"):
             env.step({"marine_0": 1, "marine_1": action, "marine_2": 1})
+    for actions in (None, [1, 1, 1], 1):
+        with pytest.raises(UsageError, match="give a dictionary with an action for each of"):
+            env.step(actions)
+    for space in (env.action_space, env.observation_space):
+        with pytest.raises(UsageError, match="there is no agent 'marine_3'; there are marine_0, marine_1, marine_2"):
+            space("marine_3")
     with pytest.raises(UsageError, match="made without render_mode"):
         env.render()
     with pytest.raises(UsageError, match="the choices are human, rgb_array"):

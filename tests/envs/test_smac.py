@@ -161,6 +161,7 @@ def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], said: str) -
         ([1, 1, 9], r"agent 2 \(marine\) cannot do action 9 \(there are 0 to 8\)"),
         ([1, 1, -1], "cannot do action -1"),
         ([1, 1, "stop"], "give a list of 3 whole numbers"),
+        ([1, 1, 1.5], "give a list of 3 whole numbers"),
         (None, "give a list of 3 whole numbers"),
     ],
 )
@@ -169,6 +170,16 @@ def test_wrong_actions_are_refused_with_what_is_allowed(env: StarCraft2Env, acti
     with pytest.raises(UsageError, match=said):
         env.step(actions)
     env.step([1, 1, 1])
+
+
+@pytest.mark.parametrize("number", [3, -1, "marine", None])
+def test_agents_that_do_not_exist_are_named(env: StarCraft2Env, number: Any) -> None:
+    env.reset()
+    methods = env.get_obs_agent, env.get_avail_agent_actions, env.unit_sight_range, env.get_unit_by_id
+    for method in methods:
+        with pytest.raises(UsageError, match=r"there is no agent .*; agents have the numbers 0 to 2"):
+            method(number)
+        method(np.int64(2))
 
 
 def test_the_heuristic_takes_actions_and_replaces_them() -> None:

@@ -162,6 +162,8 @@ def test_sizes_and_names_have_to_fit(policy: Path, tmp_path: Path) -> None:
         splits(tmp_path / "none.safetensors")
     with pytest.raises(UsageError, match=r"must end with \.safetensors"):
         save_policy(tmp_path / "own.pt", layers(actor()), "3m")
+    with pytest.raises(UsageError, match="layer 0 is not a pair of arrays of numbers"):
+        save_policy(tmp_path / "other.safetensors", [("a", "b")], "3m")
     with pytest.raises(UsageError, match="trained on '8m'"):
         save_policy(tmp_path / "other.safetensors", layers(actor()), "8m")
     assert not (tmp_path / "other.safetensors").exists()

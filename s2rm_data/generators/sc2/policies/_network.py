@@ -126,8 +126,11 @@ def save_network(
     """
     tensors = {}
     for number, (weight, bias) in enumerate(layers):
-        tensors[f"{number}.weight"] = np.ascontiguousarray(np.asarray(weight), dtype=np.float32)
-        tensors[f"{number}.bias"] = np.ascontiguousarray(np.asarray(bias), dtype=np.float32)
+        try:
+            tensors[f"{number}.weight"] = np.ascontiguousarray(np.asarray(weight), dtype=np.float32)
+            tensors[f"{number}.bias"] = np.ascontiguousarray(np.asarray(bias), dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"layer {number} is not a pair of arrays of numbers on the CPU: {error}") from None
     content = _safetensors().save(tensors, metadata={"format": FORMAT, "scenario": scenario})
     check(_parse(content, str(path)))
     write_whole(Path(path), [content])
