@@ -32,7 +32,7 @@ def remove(store: StorePath, group: tuple[str, ...], yes: bool, quiet: bool) -> 
 
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("nobody can be asked whether to remove it; add --yes")
+            raise UsageError("removing has to be confirmed, and there is no terminal to ask in; add --yes")
         click.confirm(f"remove {', '.join(group)} from {store}?", abort=True, err=True)
     for name in dict.fromkeys(group):
         nbytes = remove_group(store, name)

@@ -64,10 +64,12 @@ def _message(error: click.ClickException) -> str:
     """click's own message, which suggests for a wrong option only what is near it: dashes are not likeness."""
     if not isinstance(error, click.NoSuchOption) or not error.ctx:
         return error.format_message()
-    known = {
-        word.lstrip("-"): word for p in error.ctx.command.get_params(error.ctx) for word in p.opts if len(word) > 2
-    }
-    near = nearest(error.option_name.lstrip("-"), known)
+    params, given = error.ctx.command.get_params(error.ctx), error.option_name.lstrip("-")
+    argument = next((p.human_readable_name for p in params if isinstance(p, click.Argument) and p.name == given), None)
+    if argument:
+        return f"there is no option {error.option_name}; give {argument} by itself, as the usage line shows"
+    known = {word.lstrip("-"): word for p in params if isinstance(p, click.Option) for word in p.opts if len(word) > 2}
+    near = nearest(given, known)
     suggestion = f"; did you mean {known[near]}?" if near else f"; `{error.ctx.command_path} --help` lists the options"
     return f"there is no option {error.option_name}{suggestion}"
 

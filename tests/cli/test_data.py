@@ -232,12 +232,20 @@ def test_kills_at_random_moments_leave_the_same_bytes_after_resuming(tmp_path: P
     [
         ("--fnord", "there is no option --fnord; `s2rm-data bballs --help` lists the options"),
         ("--trian", "there is no option --trian; did you mean --train?"),
+        ("--gravitty", "there is no option --gravitty; did you mean --gravity?"),
     ],
 )
 def test_a_wrong_option_is_answered_with_one_that_is_near_or_none(typed: str, words: str, tmp_path: Path) -> None:
     status, _, err = run("bballs", typed, "3", cwd=tmp_path)
     assert status == 2
     assert words in err
+
+
+def test_an_argument_that_is_given_as_an_option_is_explained(tmp_path: Path) -> None:
+    status, _, err = run("preview", "data.zarr", "--group", "bballs/val", cwd=tmp_path)
+    assert status == 2
+    assert "there is no option --group; give GROUP by itself, as the usage line shows" in err
+    assert "STORE [GROUP]" in err
 
 
 def test_verify_names_what_is_damaged(made: Path, tmp_path: Path) -> None:
