@@ -25,6 +25,10 @@ RUN mkdir $NUMBA_CACHE_DIR && cd /tmp \
     && s2rm-data bballs --balls 3 --train 2 --val 0 --test 0 --out warm.zarr --quiet \
     && s2rm-data sc2 --scenario 3s5z --train 2 --val 0 --out warm.zarr --quiet \
     && rm -r warm.zarr && chmod -R a+rwX $NUMBA_CACHE_DIR
+# Not root, even if --user is left out; any user may write to the working folder.
+RUN mkdir -m 1777 /data
+USER 1000:1000
+ENV HOME=/tmp
 WORKDIR /data
 ENTRYPOINT ["s2rm-data"]
 CMD ["--help"]
