@@ -6,10 +6,11 @@ import json
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn, TypeVar
 
 import click
 
@@ -23,6 +24,8 @@ from s2rm_data.registry import WORLDS
 
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
 _RUNNING: set[subprocess.Popen[str]] = set()
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @click.command(
@@ -79,7 +82,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     for number, job in enumerate(jobs_of_data := plan.data_jobs(), 1):  # minutes, and the estimate needs them
         _say(f"data, {number} of {len(jobs_of_data)}: {job.name}")
-        _run(job, out)
+        _side_by_side(lambda job: _run(job, out), [job], 1)
     seconds = _estimate(plan, side_by_side)
     _say(f"about {_duration(seconds)} of training left, {side_by_side} at once, and some minutes of evaluation")
     if not yes and sys.stdin.isatty():
@@ -119,15 +122,32 @@ def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
     waiting = [job for job in stage if not _is_current(job) and not _diverged(job)]
     _say(f"{title}: {len(waiting)} of {len(stage)} to do")
-    pool = ThreadPoolExecutor(side_by_side)
+    _side_by_side(lambda job: _run(job, folder), waiting, side_by_side, lambda job: _say(f"{title}: {job.name} done"))
+
+
+def _side_by_side(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    count: int,
+    done: Callable[[Result], None] = lambda result: None,
+) -> list[Result]:
+    """Work that starts programs, `count` at once; the results in order, each told to `done` when it is there."""
+    pool = ThreadPoolExecutor(count)
+    futures = [pool.submit(work, item) for item in items]
+    results = []
     try:
-        for job in pool.map(lambda job: _run(job, folder), waiting):
-            _say(f"{title}: {job.name} done")
+        for future in futures:
+            results.append(future.result())
+            done(results[-1])
     finally:  # interrupted, or one has failed: start no more, and let those that run save what they have
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in list(_RUNNING):
-            child.terminate()
-        pool.shutdown(wait=True)
+        told: set[subprocess.Popen[str]] = set()
+        while not all(future.done() for future in futures):
+            for child in _RUNNING - told:  # also one that was being started; a second signal would end it at once
+                child.terminate()
+                told.add(child)
+            wait(futures, timeout=0.1)
+    return results
 
 
 def _is_current(job: Job) -> bool:
@@ -148,16 +168,24 @@ def _run(job: Job, folder: Path) -> Job:
         command = [sys.executable, "-m", "s2rm_data", *job.arguments]
     with (folder / "reproduce.log").open("a") as log:
         # A session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
-        child = subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        _RUNNING.add(child)
-        _, said = child.communicate()
-        _RUNNING.discard(child)
+        status, _, said = _said(command, stdout=log)
         log.write(said)
-    if child.returncode == TRAINING_DIVERGED and job.result is not None:
+    if status == TRAINING_DIVERGED and job.result is not None:
         (job.result.parent / DIVERGED).write_text(said)  # a result, too: reported, not repeated
-    elif child.returncode:
-        raise S2RMError(f"{job.name} ended with exit status {child.returncode}: {said.strip()[-500:]}")
+    elif status:
+        raise S2RMError(f"{job.name} ended with exit status {status}: {said.strip()[-500:]}")
     return job
+
+
+def _said(command: list[str], stdout: IO[str] | int) -> tuple[int, str, str]:
+    """Exit status and output of a program, which is among the running ones until it ends."""
+    child = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    _RUNNING.add(child)
+    try:
+        out, err = child.communicate()
+    finally:
+        _RUNNING.discard(child)
+    return child.returncode, out, err
 
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
@@ -187,16 +215,15 @@ def _seconds_per_step(job: Job, side_by_side: int) -> float:
     words = [word for word in job.arguments if word not in ("--resume", "-q")]
     where = words.index("--out")
     command = [sys.executable, "-m", "s2rm_data.cli.train", *words[:where], *words[where + 2 :], "--dry-run", "--json"]
-    with ThreadPoolExecutor(side_by_side) as pool:
-        timed = list(pool.map(lambda _: _timed(command, job.name), range(side_by_side)))
+    timed = _side_by_side(lambda _: _timed(command, job.name), range(side_by_side), side_by_side)
     return sum(timed) / side_by_side
 
 
 def _timed(command: list[str], name: str) -> float:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise S2RMError(f"cannot time {name}: {done.stderr.strip()[-500:]}")
-    found = json.loads(done.stdout)
+    status, out, err = _said(command, stdout=subprocess.PIPE)
+    if status:
+        raise S2RMError(f"cannot time {name}: {err.strip()[-500:]}")
+    found = json.loads(out)
     return float(found["seconds"]) / int(found["steps"])
 
 

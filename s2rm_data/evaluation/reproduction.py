@@ -16,13 +16,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.files import read_regular
 
 SEARCH_SEED = 100
 DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7
 SEARCH_PART = 4  # a search run has this part of the steps
+MOST_BYTES = 16 << 20  # of a summary
 SIZES = ("laptop", "smoke")  # each is also the preset of the training
 
 
@@ -142,8 +143,12 @@ class Plan:
         summary = folder / "summary.json"
         if not summary.exists():
             return None
-        found: dict[str, Any] = json.loads(summary.read_text())
-        return float(found["best_validation_loss"])
+        try:
+            return float(json.loads(read_regular(summary, MOST_BYTES))["best_validation_loss"])
+        except (ValueError, TypeError, LookupError, RecursionError, OverflowError, OSError):
+            raise DamagedStoreError(
+                f"{summary} is damaged; remove the folder {folder}, and the search of this rate is repeated"
+            ) from None
 
     def evaluation_job(self, world: str) -> Job:
         models = self.worlds[world].models

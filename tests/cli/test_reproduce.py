@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -51,24 +52,46 @@ def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
     assert reproduce._diverged(wild)
 
 
-def test_an_interruption_ends_the_running_jobs(tmp_path: Path) -> None:
+SLEEPER = "import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()"
+WORK = {
+    "a stage": "r._stage('s', jobs, 1, folder)",
+    "the data": "r.reproduce.callback(folder, 'smoke', (), None, 1, False, True, ())",
+    "the estimate": "r._estimate(plan, 1)",
+}
+
+
+@pytest.mark.parametrize("work", list(WORK))
+def test_an_interruption_ends_the_running_jobs(work: str, tmp_path: Path) -> None:
     code = (
-        "import pathlib, sys, subprocess; from s2rm_data.cli import reproduce as r;"
-        "from s2rm_data.evaluation.reproduction import Job; real = subprocess.Popen;"
-        "r.subprocess.Popen = lambda command, **rest: real([sys.executable, '-c', command[3]], **rest);"
-        "sleep = 'import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()';"
-        "jobs = [Job(name=str(n), program='x', arguments=(sleep,)) for n in range(3)];"
-        "import click; r.run(click.Command('x', callback=lambda: r._stage('s', jobs, 1, pathlib.Path('.'))), 'x')"
+        "import pathlib, sys, subprocess, types; from s2rm_data.cli import reproduce as r;"
+        "from s2rm_data.evaluation.reproduction import Job; real = subprocess.Popen; folder = pathlib.Path('.');"
+        f"r.subprocess.Popen = lambda command, **rest: real([sys.executable, '-c', {SLEEPER!r}], **rest);"
+        "words = ('--model', 'm', '--out', 'x');"
+        "jobs = [Job(name=str(n), program='x', arguments=words, steps=1) for n in range(3)];"
+        "plan = types.SimpleNamespace(worlds=['w'], rates=[1], training_jobs=lambda w: jobs, data_jobs=lambda: jobs);"
+        "r._plan = lambda *given: plan;"
+        f"import click; r.run(click.Command('x', callback=lambda: {WORK[work]}), 'x')"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "b").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
+    assert not _runs_in(tmp_path)
     assert not (tmp_path / "e").exists()
+
+
+def _runs_in(folder: Path) -> list[str]:
+    """Processes whose current folder this is."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == folder:
+                found.append(process.name)
+    return found
 
 
 def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

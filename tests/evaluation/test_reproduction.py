@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from s2rm_data.errors import UsageError
+from s2rm_data.errors import DamagedStoreError, UsageError
 from s2rm_data.evaluation.reproduction import SEARCH_SEED, Job, Plan
 from s2rm_data.evaluation.world import evaluation_of
 from s2rm_data.registry import WORLDS
@@ -93,3 +93,14 @@ def test_the_data_commands_are_those_of_the_worlds_and_plug_ins_reach_every_comm
 def test_a_size_that_a_world_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="bballs has no size 'huge'; it has laptop, smoke"):
         plan_for(tmp_path, size="huge")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "7", '{"best_validation_loss": "x"}', "[" * 100_000])
+def test_a_damaged_summary_of_the_search_is_named(content: str, tmp_path: Path) -> None:
+    plan = plan_for(tmp_path)
+    job = plan.search_jobs("sc2")[0]
+    finish(job, 1.0)
+    assert job.result is not None
+    job.result.write_text(content)
+    with pytest.raises(DamagedStoreError, match=r"summary.json is damaged; remove the folder .*search"):
+        plan.training_jobs("sc2")
