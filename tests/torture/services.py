@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import threading
+import traceback
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +29,9 @@ def viewer(rng: random.Random, workspace: Workspace) -> int:
     from s2rm_data.inspection.viewer.answers import Answers
     from s2rm_data.inspection.viewer.server import ViewerServer
 
+    failed: list[str] = []
     with bounded(), ViewerServer(Answers(workspace.opened)) as server:
+        server.handle_error = lambda request, client_address: failed.append(traceback.format_exc())  # type: ignore[method-assign]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = int(server.server_address[1])
         try:
@@ -41,19 +44,29 @@ def viewer(rng: random.Random, workspace: Workspace) -> int:
                 raise Finding(f"after odd requests the viewer answers {status} {answer[:200]!r}")
         finally:
             server.shutdown()
+    if failed:
+        raise Finding(f"a request makes the viewer fail: {failed[0]}")
     return BLOWS
 
 
 def _ask_viewer(rng: random.Random, port: int) -> str:
     if rng.random() < 0.3:
         head = rng.choice(
-            [b"", b"GET ", b"GET / HTTP/1.1\r\nHost: ", b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"]
+            [
+                b"",
+                b"GET ",
+                b"GET / HTTP/1.1\r\nHost: ",
+                b"GET http://[%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % rng.randbytes(3).hex().encode(),
+                b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n",
+            ]
         )
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
             wire.sendall(head + rng.randbytes(rng.randint(0, 100_000)))
         return ""
     route = rng.choice(["episode", "catalogue", "", "viewer.js", "../x", "%2e%2e/x", word(rng)])
-    keys = rng.sample(["group", "number", "frame", "step", "scale", "x"], rng.randint(0, 4))
+    keys = rng.sample(
+        ["group", "number", "index", "run", "start", "dropped", *"abcdef"], rng.choice([0, 2, 3, 4, 6, 12])
+    )
     values = ["bballs/train", "sc2/2s3z/val", "0", "-1", "999999999999", "1e9", "nan", "../..", "", word(rng)]
     query = "&".join(f"{key}={quote(rng.choice(values), safe='')}" for key in keys)
     headers = {"Host": rng.choice(["127.0.0.1", "localhost", "evil.example", "x" * 1000])} if rng.random() < 0.2 else {}

@@ -20,6 +20,7 @@ from s2rm_data.inspection.viewer.page import POLICY, page, script, style
 HOST = "127.0.0.1"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 _MOST_QUERY = 4000  # characters
+MOST_CONNECTIONS = 64  # at once, a thread each; a browser opens six
 _HEADERS = {
     "Content-Security-Policy": POLICY.format(scripts="'self'", styles="'self'")
     + "; connect-src 'self'; frame-ancestors 'none'",
@@ -52,12 +53,17 @@ class Handler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         if host.rpartition(":")[0] not in NAMES and host not in NAMES:
             return self._refuse(HTTPStatus.FORBIDDEN, "Only the loopback address is answered.")
-        if self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site") and self.path != "/":
+        foreign = self.headers.get("Origin", f"http://{host}") != f"http://{host}"
+        if (foreign or self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")) and self.path != "/":
             return self._refuse(HTTPStatus.FORBIDDEN, "Other sites are not answered.")
         return True
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError as error:
+            self._say(HTTPStatus.BAD_REQUEST, f"This is no address: {error}")
+            return
         route = address.path.removeprefix("/")
         if address.path in _FILES and not address.query:
             kind, content = _FILES[address.path]
@@ -69,7 +75,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, route: str, query: str) -> None:
         try:
-            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=10)
+            pairs = _pairs(query)
             if len(dict(pairs)) != len(pairs):
                 raise UsageError("a parameter is given twice")
             kind, content = self.answers.answer(route, dict(pairs))
@@ -109,16 +115,36 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: what a browser asks for is no news."""
 
 
+def _pairs(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        raise UsageError("there are more than 10 parameters") from None
+
+
 class ViewerServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, answers: Answers, port: int = 0) -> None:
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         handler = type("StoreHandler", (Handler,), {"answers": answers})
         super().__init__((HOST, port), handler)
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         threading.Thread(target=self.RequestHandlerClass.answers.get_ready, daemon=True).start()  # type: ignore[attr-defined]
         super().serve_forever(poll_interval)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     @property
     def url(self) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from s2rm_data.inspection.viewer.answers import Answers
-from s2rm_data.inspection.viewer.server import ViewerServer
+from s2rm_data.inspection.viewer.server import MOST_CONNECTIONS, ViewerServer
 from s2rm_data.store import Store
 
 
@@ -76,6 +79,9 @@ def test_other_sites_may_link_to_the_page_but_not_ask_for_data(server: ViewerSer
     assert ask(server, "/", Sec_Fetch_Site="cross-site")[0] == 200
     assert ask(server, "/catalogue", Sec_Fetch_Site="cross-site")[0] == 403
     assert ask(server, "/catalogue", Sec_Fetch_Site="same-origin")[0] == 200
+    assert ask(server, "/catalogue", Origin="http://evil.example")[0] == 403
+    assert ask(server, "/catalogue", Origin="null")[0] == 403
+    assert ask(server, "/catalogue", Host="localhost:8", Origin="http://localhost:8")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -83,6 +89,7 @@ def test_other_sites_may_link_to_the_page_but_not_ask_for_data(server: ViewerSer
     [
         ("/episode?group=bballs%2Fval&number=99", b"0 to 5"),
         ("/episode?group=bballs%2Fval&number=0&number=1", b"given twice"),
+        ("/episode?" + "&".join(f"a{n}=1" for n in range(11)), b"more than 10 parameters"),
         ("/episode?group=%3Cscript%3E&number=0", b"has no group"),
         ("/prediction?run=a&group=bballs%2Fval&number=0&index=0&start=0&dropped=0", b"there is no run"),
     ],
@@ -95,3 +102,29 @@ def test_a_mistake_is_answered_in_plain_words(server: ViewerServer, path: str, m
 
 def test_a_query_without_end_is_not_read(server: ViewerServer) -> None:
     assert ask(server, "/episode?group=" + "a" * 5000)[0] == 404
+
+
+def test_an_address_that_is_none_is_refused_without_a_traceback(
+    server: ViewerServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as wire:
+        wire.sendall(b"GET http://[ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = wire.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_clients_that_say_nothing_take_a_bounded_number_of_threads(store: Store) -> None:
+    with ViewerServer(Answers(store)) as server, contextlib.ExitStack() as open_ones:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        before = threading.active_count()
+        for _ in range(MOST_CONNECTIONS):
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30))
+        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as wire:
+            assert wire.recv(1) == b""  # turned away
+        assert threading.active_count() <= before + MOST_CONNECTIONS
+        open_ones.close()
+        while server._free._value < MOST_CONNECTIONS:
+            time.sleep(0.01)
+        assert ask(server, "/catalogue")[0] == 200
+        server.shutdown()
