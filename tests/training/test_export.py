@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 import torch
 from small_stores import FRAMES
 
-from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.evaluation.runs import load_runs
 from s2rm_data.generators.bballs.source import plan
 from s2rm_data.making import generate
@@ -79,3 +81,33 @@ def test_what_cannot_be_exported_is_refused(run: Path, exported: Path, tmp_path:
     with pytest.raises(UsageError, match="is not finished"):
         export_run(unfinished, tmp_path / "out")
     assert load_runs([exported])[0].model_name == "s2gru"
+
+
+def test_an_export_that_was_killed_is_given_again(run: Path, exported: Path, tmp_path: Path) -> None:
+    """Whatever the kill left: it comes right before the last file, when all others are there."""
+    code = (
+        "import os, signal, sys; from pathlib import Path; from s2rm_data.training import export, folder;"
+        "folder.RunFolder.write_json = lambda *rest: os.kill(os.getpid(), signal.SIGKILL);"
+        "export.export_run(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    out = tmp_path / "out"
+    killed = subprocess.run([sys.executable, "-c", code, str(run), str(out)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not out.exists()
+    export_run(run, out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {
+        path.name: path.read_bytes() for path in exported.iterdir()
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["environment.json", "curves.png"])
+def test_an_export_follows_no_link_out_of_the_run(name: str, run: Path, tmp_path: Path) -> None:
+    copy, secret = tmp_path / "run", tmp_path / "secret"
+    shutil.copytree(run, copy)
+    secret.write_text("a secret")
+    (copy / name).unlink()
+    (copy / name).symlink_to(secret)
+    with pytest.raises(DamagedStoreError, match=f"{name}: is a link"):
+        export_run(copy, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
