@@ -29,8 +29,10 @@ from s2rm_data.training.checkpoint import load_state
 from torture.cases import Finding, Workspace, ended, forked
 from torture.processes import (
     BALLS,
-    ONCE,
+    QUICK,
+    SLOW,
     command_name,
+    done_statuses,
     draw_job,
     ended_by_signal,
     same_outcome,
@@ -40,7 +42,7 @@ from torture.processes import (
 
 CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-AGAIN = ("export", "preview", "stats")  # the same command again does the same work again
+AGAIN = ("export", "preview", "stats", "card", "view")  # the same command again does the same work again
 
 
 def watched(program: str, words: list[str], folder: Path, at: int = 0, blows: tuple[int, ...] = ()) -> Forked:
@@ -68,17 +70,17 @@ def count_changes(at: int, blows: list[int], folder: str) -> None:
     atexit.register(lambda: Path(folder, "changes").write_text(str(made)))
 
 
-def _draw(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path]:
+def _draw(rng: random.Random, workspace: Workspace, folder: Path, *, slow: bool) -> tuple[str, list[str], Path]:
     """A command that writes: program, words, and what it writes."""
     out = folder / "out"
-    kind = rng.choice(["merge", "merge", "rename", "remove", *[""] * 11])
+    kind = "" if slow else rng.choice(["merge", "merge", "rename", "remove", *[""] * 11])
     if kind == "merge":
         shutil.copytree(_parts(workspace), out)
         return "data", ["merge", str(out), "-q"], out
     if kind:
         shutil.copytree(workspace.toy, out)
         return "data", [kind, str(out), "toy/val", *(["toy/other"] if kind == "rename" else ["--yes"]), "-q"], out
-    return draw_job(rng, workspace, folder)[:3]
+    return draw_job(rng, workspace, folder, SLOW if slow else QUICK)[:3]
 
 
 def _parts(workspace: Workspace) -> Path:
@@ -93,7 +95,7 @@ def _parts(workspace: Workspace) -> Path:
 
 def _run(program: str, words: list[str], streams: Path) -> None:
     status, _, err = ended(watched(program, words, streams))
-    if status and not (words[0] in ONCE and status == 2):
+    if status not in done_statuses(program, words):
         raise Finding(f"{words} fails with {status}: {err[-1000:]}")
 
 
@@ -107,7 +109,7 @@ def _undisturbed(workspace: Workspace, program: str, words: list[str], out: Path
             if out.exists():
                 shutil.copytree(out, target)
             began = time.monotonic()
-            _run(program, [str(target) if word == str(out) else word for word in words], folder / "streams")
+            _run(program, [word.replace(str(out), str(target)) for word in words], folder / "streams")
             seconds = time.monotonic() - began
         if "repair" in words:
             same_outcome(program, words, folder / "out", workspace.store)
@@ -119,12 +121,15 @@ def _undisturbed(workspace: Workspace, program: str, words: list[str], out: Path
     return folder / "out", taken["seconds"], taken["changes"]
 
 
-def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
+def kill_at_work(rng: random.Random, workspace: Workspace, *, slow: bool = False) -> int:
     """A command at work is killed several times, half of them before a chosen change to files. Returns the kills."""
     with workspace.fresh() as folder:
-        program, words, out = _draw(rng, workspace, folder)
+        program, words, out = _draw(rng, workspace, folder, slow=slow)
         reference, seconds, changes = _undisturbed(workspace, program, words, out)
-        kills, reach = 0, rng.choice([1.0, 0.5, 0.2])  # of the undisturbed command; what is left of it becomes shorter
+        kills, reach = (
+            0,
+            rng.choice([1.0, 0.5, 0.2, 0.1]),
+        )  # of the undisturbed command; what is left of it becomes shorter
         for _ in range(rng.randint(1, 3 if program == "eval" else 12)):
             chosen = 1 + int(reach * changes * rng.random()) if rng.random() < 0.5 else 0
             process = watched(program, words, folder / "streams", chosen, (signal.SIGKILL,) if chosen else ())
@@ -132,7 +137,7 @@ def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
                 wait_for_handlers(process.pid)
                 time.sleep(reach * seconds * rng.random())
                 process.kill()
-            status = ended(process, {0, -signal.SIGKILL, *([2] if words[0] in ONCE else [])})[0]
+            status = ended(process, {-signal.SIGKILL, *done_statuses(program, words)})[0]
             kills += status == -signal.SIGKILL
             sound_so_far(program, words, out, reference)
             if status != -signal.SIGKILL and program != "eval" and words[0] not in AGAIN:
@@ -142,25 +147,35 @@ def kill_at_work(rng: random.Random, workspace: Workspace) -> int:
         return kills
 
 
-def signals_at_work(rng: random.Random, workspace: Workspace) -> int:
+def kill_slow(rng: random.Random, workspace: Workspace) -> int:
+    """The same to commands that learn, evaluate and describe."""
+    return kill_at_work(rng, workspace, slow=True)
+
+
+def signals_slow(rng: random.Random, workspace: Workspace) -> int:
+    """The same to commands that learn, evaluate and describe."""
+    return signals_at_work(rng, workspace, slow=True)
+
+
+def signals_at_work(rng: random.Random, workspace: Workspace, *, slow: bool = False) -> int:
     """A command at work gets signals, single or in bursts, half of them before chosen changes to files, again and again
     until it is finished. Returns the signals that came.
     """
     with workspace.fresh() as folder:
-        program, words, out = _draw(rng, workspace, folder)
+        program, words, out = _draw(rng, workspace, folder, slow=slow)
         reference, seconds, changes = _undisturbed(workspace, program, words, out)
         sent, status = 0, 130
         for _ in range(rng.randint(1, 1 if program == "eval" else 8)):
             if rng.random() < 0.5:
                 blows = tuple(rng.choice([signal.SIGINT, signal.SIGTERM]) for _ in range(rng.choice([1, 1, 2, 3, 8])))
                 process = watched(program, words, folder / "streams", rng.randint(1, changes), blows)
-                status = ended_by_signal(process)
+                status = ended_by_signal(process, program, words)
                 sent += (folder / "streams/dealt").stat().st_size
             else:
                 process = watched(program, words, folder / "streams")
                 wait_for_handlers(process.pid)
                 time.sleep(seconds * rng.random())
-                came, status = send_signals(rng, process)
+                came, status = send_signals(rng, process, program, words)
                 sent += came
             sound_so_far(program, words, out, reference)
             if status != 130 and words[0] not in AGAIN:

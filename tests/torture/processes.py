@@ -46,15 +46,21 @@ BATTLES = [
 ]
 
 
-ONCE = ("merge", "rename", "remove")  # the same command again finds nothing left to do: status 2
+# The same command again finds everything done: its status. (--export is that of s2rm-train, into a new folder.)
+ONCE = {"merge": 2, "rename": 2, "remove": 2, "--export": 5}
 
-# How often each command that writes comes up; the slow ones, which learn and draw, more rarely.
-KINDS = {"balls": 30, "battles": 8, "repair": 12, "export": 14, "preview": 3, "stats": 2, "train": 3, "eval": 0.5}
+# How often each command that writes comes up. The slow ones, which learn and describe, have attacks of their own.
+QUICK = {"balls": 30, "battles": 6, "repair": 12, "export": 16, "preview": 2, "stats": 1, "page": 2}
+SLOW = {"train": 6, "weights": 2, "card": 0.5, "eval": 0.5}
+KINDS = {**QUICK, **{kind: often / 2 for kind, often in SLOW.items()}}
 
 
-def draw_job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[str, list[str], Path, float]:
+def draw_job(
+    rng: random.Random, workspace: Workspace, folder: Path, kinds: dict[str, float] | None = None
+) -> tuple[str, list[str], Path, float]:
     """A command that writes: program, words, what it writes, and about how many seconds it takes."""
-    (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
+    kinds = kinds or KINDS
+    (kind,) = rng.choices(list(kinds), list(kinds.values()))
     if kind in ("balls", "battles"):
         words = [*(BALLS if kind == "balls" else BATTLES), "-j", str(rng.randint(1, 3))]
         return "data", [*words, "-o", str(folder / "out")], folder / "out", 2.0
@@ -74,7 +80,17 @@ def draw_job(rng: random.Random, workspace: Workspace, folder: Path) -> tuple[st
         return "data", ["preview", str(workspace.store), "bballs/train", "-o", str(folder / "out")], folder / "out", 3.0
     if kind == "stats":
         return "data", ["stats", str(workspace.store), "bballs/train", "-o", str(folder / "out")], folder / "out", 3.0
-    form = rng.choice(["npz", "hdf5", "gif"])
+    if kind == "card":
+        words = ["card", str(workspace.store), "--date", "2020-02-02", "-q", "--overwrite"]
+        return "data", [*words, "-o", str(folder / "out")], folder / "out", 4.0
+    if kind == "page":
+        (folder / "out").mkdir(exist_ok=True)
+        words = ["view", str(workspace.store), "--export", str(folder / "out/page.html"), "--overwrite"]
+        return "data", [*words, "--group", "bballs/train"], folder / "out", 3.0
+    if kind == "weights":
+        words = ["--out", str(workspace.run), "--export", str(folder / "out"), "-q"]
+        return "train", words, folder / "out", 3.0
+    form = rng.choice(["npz", "hdf5", "gif", "parquet", "webdataset"])
     words = ["export", str(workspace.store), "bballs/train", "-f", form, "-q", "--overwrite", "-o", str(folder / "out")]
     return "data", words, folder / "out", 2.0
 
@@ -91,7 +107,9 @@ def reference_of(workspace: Workspace, program: str, words: list[str], out: Path
         return workspace.store
 
     def make(path: Path) -> None:
-        status, _, err = command(program, *(str(path) if word == str(out) else word for word in words))
+        if out.exists():
+            shutil.copytree(out, path)
+        status, _, err = command(program, *(word.replace(str(out), str(path)) for word in words))
         if status:
             raise Finding(f"undisturbed, {words} fails with {status}: {err}")
 
@@ -101,13 +119,21 @@ def reference_of(workspace: Workspace, program: str, words: list[str], out: Path
 def finish(workspace: Workspace, program: str, words: list[str], out: Path) -> None:
     """The same command again succeeds and leaves what it would have left undisturbed."""
     status, _, err = command(program, *words)
-    if status:
+    if status not in done_statuses(program, words):
         raise Finding(f"cannot be finished after it was disturbed: {status} {err[-1000:]}")
     same_outcome(program, words, out, reference_of(workspace, program, words, out))
 
 
+def done_statuses(program: str, words: list[str]) -> set[int]:
+    """How a command may end that finds nothing left to do, or does it."""
+    name = words[0] if program == "data" else "--export" if "--export" in words else ""
+    return {0, ONCE.get(name, 0)}
+
+
 def same_outcome(program: str, words: list[str], out: Path, reference: Path) -> None:
-    if program == "train":
+    if "--export" in words:
+        same_tree(out, reference, "after a disturbance, --export")
+    elif program == "train":
         for name in ("log.jsonl", "summary.json", "best.safetensors", "state.safetensors"):
             if (out / name).read_bytes() != (reference / name).read_bytes():
                 raise Finding(f"{name} of a run that was disturbed differs")
@@ -143,24 +169,24 @@ def signals(rng: random.Random, workspace: Workspace) -> int:
         process = started(program, *words)
         wait_for_handlers(process.pid)
         _wait(rng, process, seconds)
-        sent = send_signals(rng, process)[0]
+        sent = send_signals(rng, process, program, words)[0]
         if program != "eval" and rng.random() < 0.3:
             finish(workspace, program, words, out)
         return sent
 
 
-def send_signals(rng: random.Random, process: Any) -> tuple[int, int]:
+def send_signals(rng: random.Random, process: Any, program: str, words: list[str]) -> tuple[int, int]:
     """One signal or a burst of them: the command ends as documented. How many it lived to see, and its status."""
     sent = 0
     for _ in range(rng.choice([1, 1, 2, 3, 8])):
         sent += process.poll() is None
         process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
         time.sleep(rng.choice([0, 0.001, 0.02]))
-    return sent, ended_by_signal(process)
+    return sent, ended_by_signal(process, program, words)
 
 
-def ended_by_signal(process: Any) -> int:
-    status, _, err = ended(process, {0, 130, *([2] if not {*ONCE}.isdisjoint(process.args) else [])})
+def ended_by_signal(process: Any, program: str, words: list[str]) -> int:
+    status, _, err = ended(process, {130, *done_statuses(program, words)})
     if status == 130 and "interrupted" not in err:
         raise Finding(f"interrupted without a word: {process.args}")
     return status
