@@ -166,8 +166,9 @@ def _only_our_errors(work: Any) -> Any:
 def damage_run(rng: random.Random, workspace: Workspace) -> int:
     """Files of a run folder are damaged: reading it raises one of our errors, or gives what was saved."""
     from s2rm_data.models.weights import load_model
+    from s2rm_data.sealing import read_log
     from s2rm_data.training.checkpoint import load_state
-    from s2rm_data.training.folder import RunFolder, read_log
+    from s2rm_data.training.folder import RunFolder
 
     names = ("config.json", "run.json", "log.jsonl", "best.safetensors", "state.safetensors")
     for _ in range(BLOWS):

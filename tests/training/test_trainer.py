@@ -17,10 +17,11 @@ from same_runs import assert_same_run
 from s2rm_data.errors import InterruptedRunError
 from s2rm_data.models import names
 from s2rm_data.models.weights import load_model
+from s2rm_data.sealing import read_log
 from s2rm_data.training import trainer as trainer_module
 from s2rm_data.training.checkpoint import load_state
 from s2rm_data.training.data import RunData
-from s2rm_data.training.folder import RunFolder, read_log
+from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.listener import Listener, Pace
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.scores import Validation
