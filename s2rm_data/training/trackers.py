@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from s2rm_data.errors import UsageError, did_you_mean, missing_component
+from s2rm_data.training.budget import BUDGET
 from s2rm_data.training.listener import Listener, Pace, Validated
 
 PROJECT = "s2rm-data"  # of W&B, and experiment of MLflow
@@ -54,7 +55,8 @@ class Tracker(Listener):
 
 
 class WandbTracker(Tracker):
-    """A resumed run continues the one that W&B has under the same folder and config; offline, it is a second part."""
+    """A resumed run, longer or not, continues the one that W&B has under the same folder and config; offline, it is a
+    second part."""
 
     _run: Any = None
 
@@ -63,7 +65,8 @@ class WandbTracker(Tracker):
             import wandb
         except ModuleNotFoundError:
             raise missing_component("wandb", "wandb", "--log wandb") from None
-        identity = hashlib.sha256(f"{self._folder.resolve()} {name} {sorted(config.items())}".encode()).hexdigest()[:16]
+        lasting = sorted((key, value) for key, value in config.items() if key not in (*BUDGET, "total_steps"))
+        identity = hashlib.sha256(f"{self._folder.resolve()} {name} {lasting}".encode()).hexdigest()[:16]
         place: dict[str, Any] = {} if "WANDB_DIR" in os.environ else {"dir": str(self._folder)}
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),

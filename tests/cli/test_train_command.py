@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -149,6 +150,21 @@ def test_a_run_is_told_to_wandb_mlflow_and_tensorboard(store: Path, tmp_path: Pa
     assert b"validation/loss" in written.read_bytes()
     assert list(out.glob("wandb/offline-run-*/files/media/images/predictions*.png"))
     _check_tensorboard(out / "tensorboard")
+
+
+def test_a_longer_run_continues_the_same_run_of_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from s2rm_data.training.trackers import WandbTracker
+
+    wandb = mock.MagicMock()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+
+    def identity(total: int, **config: object) -> str:
+        WandbTracker(tmp_path, config).start(tmp_path.name, 0, total)
+        return str(wandb.init.call_args.kwargs["id"])
+
+    first = identity(10, lr=0.1, steps=10, epochs=None)
+    assert identity(20, lr=0.1, steps=20, epochs=None) == first
+    assert identity(10, lr=0.2, steps=10, epochs=None) != first
 
 
 def _check_tensorboard(folder: Path) -> None:
