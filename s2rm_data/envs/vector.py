@@ -145,9 +145,24 @@ class VectorEnv:
         final: Info = {"final_rows": rows, "final_observation": self.observe(rows)}  # type: ignore[dict-item]
         return final | {"final_state": self.battles.state(rows)} if self._with_state else final
 
-    def observe(self, rows: NDArray[np.int64] | None = None) -> Observation:
-        """What the agents of all environments, or of some, see now."""
+    def observe(self, rows: Any = None) -> Observation:
+        """What the agents of all environments see now, or of some: whatever picks rows out of an array."""
+        if rows is not None:
+            rows = self._numbers(rows)
         return self.polar.observe(rows) if self.polar else self.battles.observe(rows)
+
+    def _numbers(self, rows: Any) -> NDArray[np.int64]:
+        """(k,) numbers of the environments that an index, a slice, a list or a mask picks out."""
+        try:
+            numbers = np.atleast_1d(np.arange(self.battles.count)[rows])
+        except (IndexError, TypeError, ValueError):
+            numbers = np.array([], dtype=np.int64)
+        if numbers.ndim != 1 or not len(numbers):
+            raise UsageError(
+                f"rows {rows!r} pick out no environments; there are {self.battles.count}, numbered from 0: give their "
+                "numbers, a slice or a mask"
+            )
+        return numbers
 
     def _info(self) -> Info:
         info: Info = {"available": self.battles.available.copy(), "episode": self.episode.copy()}

@@ -155,3 +155,22 @@ def test_wrong_actions_are_refused_with_what_is_allowed(actions: Any, said: str)
     envs.reset()
     with pytest.raises(UsageError, match=said):
         envs.step(actions)
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_some_environments_are_picked_out_as_from_an_array(images: bool) -> None:
+    envs = vector_env("3m", 4, observation="polar" if images else "features")
+    seen, _ = envs.reset(seed=3)
+    for rows in (slice(1, 3), [2, 0], -1, np.array([False, True, True, False])):
+        numbers = np.atleast_1d(np.arange(4)[rows])
+        some = envs.observe(rows)
+        for whole, part in zip(seen.values(), some.values(), strict=True) if images else [(seen, some)]:
+            assert np.array_equal(part, whole[numbers])
+
+
+@pytest.mark.parametrize("rows", [4, [0, 9], "all", 0.5, [True, False], [], [[0, 1]]])
+def test_environments_that_do_not_exist_are_refused(rows: object) -> None:
+    envs = vector_env("3m", 4)
+    envs.reset()
+    with pytest.raises(UsageError, match="pick out no environments; there are 4"):
+        envs.observe(rows)
