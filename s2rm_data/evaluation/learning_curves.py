@@ -77,25 +77,25 @@ def _drawn(
             style = next(styles)
             if _is_number(value := references.get(name, {}).get(score)):
                 panel.axhline(value, color=REFERENCE_COLOUR, ls=style, lw=1.2, label=label, zorder=1)
-        for entry in entries:
-            _line(panel, entry, [curves[run.name].get(score, {}) for run in entry.runs])
         if score == "loss":
             panel.set_yscale("log")
+        lines = [_line(panel, entry, [curves[run.name].get(score, {}) for run in entry.runs]) for entry in entries]
+        _fit(panel, [value for line in lines for value in line])
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("step", fontsize=9)
-        panel.tick_params(labelsize=8)
+        panel.tick_params(which="both", labelsize=8)
         panel.grid(axis="y", lw=0.3, color="#cccccc")
         handles |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8, frameon=False)
     return figure
 
 
-def _line(panel: Any, entry: Entry, seeds: Sequence[Points]) -> None:
-    """Through the steps at which all seeds that have this score were validated."""
+def _line(panel: Any, entry: Entry, seeds: Sequence[Points]) -> list[float]:
+    """Through the steps at which all seeds that have this score were validated; returns what it goes through."""
     seeds = [points for points in seeds if points]
     steps = sorted(set.intersection(*(set(points) for points in seeds))) if seeds else []
     if not steps:
-        return
+        return []
     cells = [Cell(values=tuple(points[step] for points in seeds)) for step in steps]
     means = [cell.mean or 0.0 for cell in cells]
     panel.plot(steps, means, color=entry.colour, lw=1.6, label=entry.label, zorder=3)
@@ -103,9 +103,19 @@ def _line(panel: Any, entry: Entry, seeds: Sequence[Points]) -> None:
         halves = [cell.half_width or 0.0 for cell in cells]
         low = [mean - half for mean, half in zip(means, halves, strict=True)]
         high = [mean + half for mean, half in zip(means, halves, strict=True)]
-        bottom, top = panel.get_ylim()
         panel.fill_between(steps, low, high, color=entry.colour, alpha=0.15, lw=0)
-        panel.set_ylim(bottom, top)  # to the lines: the interval of two seeds can hide everything else
+    return means
+
+
+def _fit(panel: Any, values: Sequence[float]) -> None:
+    """To the lines, and what is not far from them: the interval of two seeds can be so wide that nothing else is seen,
+    and a reference so far off.
+    """
+    if values and panel.get_yscale() == "log":
+        panel.set_ylim(0.96 * min(values), 1.04 * max(values))
+    elif values:
+        margin = 0.25 * (max(values) - min(values)) or 0.01
+        panel.set_ylim(min(values) - margin, max(values) + margin)
 
 
 def _references(entries: Sequence[Entry]) -> Mapping[str, Any]:

@@ -61,6 +61,17 @@ def test_a_line_is_the_mean_of_the_seeds_at_the_steps_they_share(
     assert f1.get_ylim()[1] < 1, "the interval of two seeds must not stretch the axis"
 
 
+def test_every_line_is_within_the_axes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [
+        run(tmp_path, [validated(10, 0.5), validated(20, 0.6)], seed=0),
+        run(tmp_path, [validated(10, 0.55), validated(20, 0.65)], seed=1),
+        run(tmp_path, [validated(10, 0.2), validated(20, 0.9)], label="TTO"),
+    ]
+    _, figure = drawn(runs, tmp_path, monkeypatch)
+    bottom, top = figure.axes[1].get_ylim()
+    assert bottom < 0.2 and top > 0.9
+
+
 def test_one_validation_makes_no_curve_and_models_from_outside_have_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
