@@ -20,6 +20,7 @@ from s2rm_data.cli.run import EXIT_STATUSES, run
 from s2rm_data.cores import available_cores
 from s2rm_data.errors import S2RMError, UsageError, missing_component
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
+from s2rm_data.files import write_whole
 from s2rm_data.registry import WORLDS
 
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
@@ -72,7 +73,7 @@ def reproduce(
 ) -> None:
     """Make the data, train every model with equal budget and equal search, evaluate all of them.
 
-    Interrupt it at any time; the same command resumes it. Results and reports are in OUT/results.
+    Interrupt it at any time; the same command resumes it. Results, reports and the search are in OUT/results.
     """
     plan = _plan(out, size, worlds, plugins, steps)
     side_by_side = jobs or available_cores()
@@ -91,6 +92,8 @@ def reproduce(
     for title, stage in plan.stages():
         if not title.endswith("data"):
             _stage(title, stage, side_by_side, out)
+    for world in plan.worlds if len(plan.rates) > 1 else ():
+        write_whole(out / "results" / f"{world}-search.md", [plan.search_markdown(world).encode()])
     _say(f"done in {_duration(time.monotonic() - begun)}: {out / 'results'}")
 
 

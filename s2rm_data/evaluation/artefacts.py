@@ -2,6 +2,7 @@
 
 results.json            every number, of every run
 tables/*.csv            one line per cell: mean over seeds, interval, the paper's number
+tables.md               the tables as Markdown, to be pasted into a page or an issue
 figures/*.png, *.svg    one file per figure
 rollouts/*.gif          truth above each model
 report.html             all of it on one page that needs nothing else
@@ -22,7 +23,7 @@ from s2rm_data.evaluation.report import Page, Section, page
 from s2rm_data.files import disk_errors, make_folder, remove, write_whole
 
 _COMPLETE = ("results.json", "report.html")  # removed first and written last
-_FOLDERS = ("tables", "figures", "rollouts")
+_PARTS = ("tables", "tables.md", "figures", "rollouts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise ConflictError(f"{folder} is a file; give --out another name")
     if (folder / "results.json").exists() and not overwrite:
         raise ConflictError(f"{folder} holds the results of another evaluation; add --overwrite, or give another --out")
-    ours = (*_COMPLETE, *_FOLDERS, "results.json.partial")
+    ours = (*_COMPLETE, *_PARTS, "results.json.partial")
     foreign = [p.name for p in folder.iterdir() if p.name not in ours] if folder.exists() else []
     if foreign and not (folder / "results.json").exists():
         raise ConflictError(f"{folder} holds other files ({foreign[0]}, ...); give --out another name")
@@ -54,13 +55,15 @@ def write_artefacts(made: Evaluation, folder: Path) -> Written:
     """Replace an earlier evaluation in the folder; results of two are never mixed."""
     make_folder(folder)
     with disk_errors(folder):
-        for name in (*_COMPLETE, *_FOLDERS):
+        for name in (*_COMPLETE, *_PARTS):
             remove(folder / name)
         (folder / "tables").mkdir()
     files: list[Path] = []
     for table in made.tables.values():
         files.append(folder / "tables" / f"{table.name}.csv")
         write_whole(files[-1], [_text_bytes(table.to_csv())])
+    files.append(folder / "tables.md")
+    write_whole(files[-1], [_text_bytes("\n".join(table.to_markdown() for table in made.tables.values()))])
     sections = _sections(made, folder, files)
     notes = [note for name in made.worlds if (note := made.evaluation_of(name).paper_note)]
     package, store = made.results["package"], made.results["store"]

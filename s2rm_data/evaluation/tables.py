@@ -151,10 +151,36 @@ class Table:
                 writer.writerow([row.label, row.kind, column, *written, len(cell.values), values, shown, row.note])
         return text.getvalue()
 
+    def to_markdown(self) -> str:
+        """Title, caption and rows; the best model in bold, the paper's number in brackets."""
+        lines = [f"### {self.title}", "", self.caption, ""]
+        lines += [markdown_line([self.corner, *self.columns]), markdown_line(["---"] * (1 + len(self.columns)))]
+        for row in self.rows:
+            cells = [self._cell_text(row, column) for column in range(len(self.columns))]
+            lines.append(markdown_line([row.label, *cells]))
+        return "\n".join(lines) + "\n"
+
+    def _cell_text(self, row: Row, column: int) -> str:
+        cell, digits = row.cells[column], 0 if self.columns[column] in self.counts else self.digits
+        words = [] if cell.mean is None else [f"{cell.mean:.{digits}f}"]
+        if self.is_best(row, column):
+            words = [f"**{words[0]}**"]
+        if cell.half_width is not None:
+            words.append(f"± {cell.half_width:.{digits}f}")
+        if cell.paper is not None:
+            words.append(f"({cell.paper:.{digits}f})")
+        return " ".join(words) or "–"
+
     def _repr_html_(self) -> str:
         from s2rm_data.evaluation.report import table_html
 
         return table_html(self)
+
+
+def markdown_line(words: Sequence[str]) -> str:
+    """One row of a table in Markdown."""
+    escaped = [word.replace("|", r"\|") for word in words]
+    return f"| {' | '.join(escaped)} |"
 
 
 class Tables(Mapping[str, Table]):

@@ -68,6 +68,8 @@ def test_everything_is_there(out: Path) -> None:
     assert set(results["sc2"]["unseen"]) == {"1s2z"}
     assert set(results["sc2"]["robustness"]["20"]["references"]) == {"copy_previous", "always_off"}
     assert set(results["enclaves"]) == {"s2gru-0", "s2gru-1"}
+    shown = (out / "tables.md").read_text()
+    assert shown.count("### ") == len(list((out / "tables").glob("*.csv")))
     figures = {path.stem for path in (out / "figures").glob("*.png")}
     assert figures == {path.stem for path in (out / "figures").glob("*.svg")}
     assert figures >= {

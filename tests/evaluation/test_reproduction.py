@@ -68,6 +68,19 @@ def test_a_rate_that_diverged_is_not_taken(tmp_path: Path) -> None:
     assert plan.chosen_rate("sc2", "lstm") == 1e-3
 
 
+def test_the_search_is_told_as_a_table_with_what_was_taken(tmp_path: Path) -> None:
+    plan = plan_for(tmp_path, rates=(1e-3, 3e-3))
+    for job in plan.search_jobs("sc2"):
+        finish(job, 0.25 if option(job, "--lr") == "0.003" else 0.5)
+    lines = plan.search_markdown("sc2").splitlines()
+    assert lines[:3] == [
+        "| validation loss in the search | 0.001 | 0.003 |",
+        "| --- | --- | --- |",
+        "| S2GRU | 0.500 | **0.250** |",
+    ]
+    assert len(lines) == 2 + len(WORLDS_OF_THE_PAPER["sc2"].models)
+
+
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, size="smoke")
     job = plan.training_jobs("bballs")[0]

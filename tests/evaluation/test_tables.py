@@ -94,6 +94,27 @@ def test_csv_holds_every_value() -> None:
     assert len(rows) == 2 * (3 + len(REFERENCES))
 
 
+def test_markdown_shows_means_intervals_the_best_and_the_paper_s_numbers() -> None:
+    found = Comparison(runs={"lstm-0": {"f1": 0.5}, "lstm-1": {"f1": 0.6}, "s2gru-0": {"f1": 0.2}}, references={})
+    columns = {"a|b": found.column("f1", {"s2gru": 0.61, "rmc": 0.7})}
+    rows = compare(entries_of(SEEDS[:3]), columns, REFERENCES, ["rmc"])
+    table = Table(name="t", title="F1", caption="Larger is better.", corner="group", columns=("a|b",), rows=rows)
+    half = stats.t.ppf(0.975, 1) * 0.05
+    assert table.to_markdown().splitlines() == [
+        "### F1",
+        "",
+        "Larger is better.",
+        "",
+        r"| group | a\|b |",
+        "| --- | --- |",
+        "| S2GRU | 0.200 (0.610) |",
+        f"| LSTM | **0.550** ± {half:.3f} |",
+        "| copy of the last frame | – |",
+        "| always off | – |",
+        "| RMC (not run here) | (0.700) |",
+    ]
+
+
 def test_tables_are_found_by_name_and_the_main_one_by_a_short_name() -> None:
     main, other = table_of(SEEDS, SCORES, short=("one_step",)), table_of(SEEDS, SCORES, name="w_views")
     tables = Tables([main, other])
