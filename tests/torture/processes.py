@@ -102,7 +102,7 @@ def command_name(words: list[str]) -> str:
 
 
 def reference_of(workspace: Workspace, program: str, words: list[str], out: Path) -> Path:
-    """What the command leaves when nobody disturbs it; made once for each command."""
+    """What the command leaves when nobody disturbs it; made once for each command, before it is disturbed."""
     if "repair" in words:
         return workspace.store
 
@@ -166,11 +166,13 @@ def signals(rng: random.Random, workspace: Workspace) -> int:
     """A command gets one signal or a burst at a random moment, also while it starts. Returns the signals that came."""
     with workspace.fresh() as folder:
         program, words, out, seconds = draw_job(rng, workspace, folder)
+        if finished := program != "eval" and rng.random() < 0.3:
+            reference_of(workspace, program, words, out)
         process = started(program, *words)
         wait_for_handlers(process.pid)
         _wait(rng, process, seconds)
         sent = send_signals(rng, process, program, words)[0]
-        if program != "eval" and rng.random() < 0.3:
+        if finished:
             finish(workspace, program, words, out)
         return sent
 
@@ -212,6 +214,8 @@ def full_disk(rng: random.Random, workspace: Workspace) -> None:
         # Python would cache modules that the limit has cut, for all who import them later.
         kept = {"PYTHONDONTWRITEBYTECODE": "1"}
         limits = {"RLIMIT_FSIZE": limit}
+        if program != "eval":
+            reference_of(workspace, program, words, out)
         status, _, err = command(program, *words, allowed={0, 6}, limits=limits, environment=kept)
         # What a forked command says is kept in files, too, and small limits cut it.
         if status and len(err) < limit and "cannot write" not in err and "File too large" not in err:
@@ -225,6 +229,7 @@ def rivals(rng: random.Random, workspace: Workspace) -> None:
     with workspace.fresh() as folder:
         out = folder / "out"
         words = [*BALLS, "-o", str(out)]
+        reference_of(workspace, "data", words, out)
         writers = [started("data", *words) for _ in range(rng.randint(2, 3))]
         while any(writer.poll() is None for writer in writers):
             if (out / "zarr.json").exists():
