@@ -204,7 +204,8 @@ def _estimate(plan: Plan, side_by_side: int) -> float:
             own = [job for job in left if _model_of(job) == model]
             steps = sum(job.steps for job in own)
             seconds = steps * _seconds_per_step(own[0], min(side_by_side, len(left)))
-            _say(f"{world} {model}: {len(own)} runs, {steps:,} steps: {_duration(seconds)}")
+            runs = "1 run" if len(own) == 1 else f"{len(own)} runs"
+            _say(f"{world} {model}: {runs}, {steps:,} steps: {_duration(seconds)}")
             total += seconds
     return total / side_by_side
 
