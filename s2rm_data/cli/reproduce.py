@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import pairwise
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from itertools import count, pairwise
 from pathlib import Path
 from typing import IO, NoReturn, TypeVar
 
@@ -21,8 +21,10 @@ from s2rm_data.cores import available_cores
 from s2rm_data.errors import S2RMError, UsageError, missing_component
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
 from s2rm_data.files import write_whole
+from s2rm_data.interrupt import Interrupt
 from s2rm_data.registry import WORLDS
 
+LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
 _RUNNING: set[subprocess.Popen[str]] = set()
 Item = TypeVar("Item")
@@ -125,32 +127,39 @@ def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
     waiting = [job for job in stage if not _is_current(job) and not _diverged(job)]
     _say(f"{title}: {len(waiting)} of {len(stage)} to do")
-    _side_by_side(lambda job: _run(job, folder), waiting, side_by_side, lambda job: _say(f"{title}: {job.name} done"))
+    numbers = count(1)
+
+    def say_done(job: Job) -> None:
+        _say(f"{title}: {next(numbers)} of {len(waiting)} done, {job.name}")
+
+    _side_by_side(lambda job: _run(job, folder), waiting, side_by_side, say_done)
 
 
 def _side_by_side(
     work: Callable[[Item], Result],
     items: Iterable[Item],
-    count: int,
+    most: int,
     done: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
-    """Work that starts programs, `count` at once; the results in order, each told to `done` when it is there."""
-    pool = ThreadPoolExecutor(count)
+    """Work that starts programs, `most` at once; the results in order, each told to `done` as soon as it is there."""
+    pool = ThreadPoolExecutor(most)
     futures = [pool.submit(work, item) for item in items]
-    results = []
-    try:
-        for future in futures:
-            results.append(future.result())
-            done(results[-1])
-    finally:  # interrupted, or one has failed: start no more, and let those that run save what they have
-        pool.shutdown(wait=False, cancel_futures=True)
-        told: set[subprocess.Popen[str]] = set()
-        while not all(future.done() for future in futures):
-            for child in _RUNNING - told:  # also one that was being started; a second signal would end it at once
-                child.terminate()
-                told.add(child)
-            wait(futures, timeout=0.1)
-    return results
+    waiting = set(futures)
+    with Interrupt() as interrupt:
+        try:
+            while waiting and not interrupt.asked:
+                finished, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+                for future in finished:
+                    done(future.result())
+        finally:  # interrupted, or one has failed: start no more, and let those that run save what they have
+            pool.shutdown(wait=False, cancel_futures=True)
+            told: set[subprocess.Popen[str]] = set()
+            while not all(future.done() for future in futures):
+                for child in _RUNNING - told:  # also one that was being started; a second signal would end it at once
+                    child.terminate()
+                    told.add(child)
+                wait(futures, LOOK_SECONDS)
+    return [future.result() for future in futures]
 
 
 def _is_current(job: Job) -> bool:

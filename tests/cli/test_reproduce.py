@@ -52,6 +52,22 @@ def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
     assert reproduce._diverged(wild)
 
 
+def test_what_is_done_is_told_as_soon_as_it_is_and_results_keep_their_order() -> None:
+    first_may_end, told = threading.Event(), []
+
+    def work(number: int) -> int:
+        if number == 0:
+            assert first_may_end.wait(60)
+        return number
+
+    def done(number: int) -> None:
+        told.append(number)
+        first_may_end.set()
+
+    assert reproduce._side_by_side(work, range(3), 2, done) == [0, 1, 2]
+    assert told[0] != 0 and sorted(told) == [0, 1, 2]
+
+
 SLEEPER = "import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()"
 WORK = {
     "a stage": "r._stage('s', jobs, 1, folder)",
