@@ -13,8 +13,9 @@ FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "pretrained").ite
 MOST_BYTES = 3 * 10**6
 
 
-def test_there_are_weights_for_both_worlds() -> None:
-    assert {"bballs-s2gru", "sc2-s2gru"} <= {folder.name for folder in FOLDERS}
+def test_there_are_weights_of_five_models_for_both_worlds() -> None:
+    wanted = {f"{world}-{model}" for world in ("bballs", "sc2") for model in ("s2gru", "s2rmc", "lstm", "rmc", "rims")}
+    assert {folder.name for folder in FOLDERS} == wanted
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
