@@ -87,7 +87,7 @@ def reproduce(
         _say(f"data, {number} of {len(jobs_of_data)}: {job.name}")
         _side_by_side(lambda job: _run(job, out), [job], 1)
     seconds = _estimate(plan, side_by_side)
-    _say(f"about {_duration(seconds)} of training left, {side_by_side} at once, and some minutes of evaluation")
+    _say(f"about {_duration(seconds)} of training left, {side_by_side} at once; the evaluation comes after it")
     if not yes and sys.stdin.isatty():
         click.confirm("start?", abort=True)
     begun = time.monotonic()

@@ -24,7 +24,12 @@ SEARCH_SEED = 100
 DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7
 SEARCH_PART = 4  # a search run has this part of the steps
 MOST_BYTES = 16 << 20  # of a summary
-SIZES = ("laptop", "smoke")  # each is also the preset of the training
+# Sizes, each also the preset of the training, and how much is evaluated: 14 runs on all sequences would take an hour.
+EVALUATED = {
+    "laptop": ("--sequences", "100", "--dropped-sequences", "20", "--rollout-sequences", "20"),
+    "smoke": ("--quick",),
+}
+SIZES = tuple(EVALUATED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +176,7 @@ class Plan:
         usable = [f for f in folders if (f / "best.safetensors").exists() or not (f / DIVERGED).exists()]
         runs = [word for folder in usable for word in ("--run", str(folder))]
         out = self.folder / "results" / world
-        options = ["--store", str(self.store), "--out", str(out), "--overwrite", *["--quick"] * (self.size == "smoke")]
+        options = ["--store", str(self.store), "--out", str(out), "--overwrite", *EVALUATED[self.size]]
         return Job(
             name=f"{world} results",
             program="eval",
