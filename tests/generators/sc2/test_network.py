@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,15 @@ def broken(**changes: Any) -> bytes:
     return save({name: array for name, array in tensors.items() if array is not None}, metadata=metadata)
 
 
+def without_metadata() -> bytes:
+    """`null` in place of the metadata, which the safetensors format allows."""
+    content = broken()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size]) | {"__metadata__": None}
+    odd = json.dumps(header).encode()
+    return len(odd).to_bytes(8, "little") + odd + content[8 + size :]
+
+
 def test_a_pipe_is_no_policy_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.safetensors")
     with pytest.raises(UsageError, match="cannot be read: it is not a regular file"):
@@ -142,6 +152,7 @@ def test_a_pipe_is_no_policy_and_is_not_waited_for(tmp_path: Path) -> None:
         (b"", "not in the safetensors format"),
         (b"PK\x03\x04 a pickle of torch", "not in the safetensors format"),
         (broken(format="something"), "has the format 'something'; it must be 's2rm-data policy 1'"),
+        (without_metadata(), "has the format None; it must be 's2rm-data policy 1'"),
         (broken(**{"1_bias": None}), "it must have 0.weight, 0.bias"),
         (broken(**{"1_weight": np.zeros((24, 7), np.float32)}), "layer 1 has weight"),
         (broken(**{"0_bias": np.full(16, np.nan, np.float32)}), "layer 0 has numbers that are not finite"),

@@ -159,7 +159,7 @@ def _parse(content: bytes, where: str) -> Network:
             f"the policy file {where} is not in the safetensors format ({type(error).__name__}); "
             "save_policy of s2rm_data.envs writes such files"
         ) from None
-    metadata = header.get("__metadata__", {})
+    metadata = header.get("__metadata__") or {}  # null is allowed
     if metadata.get("format") != FORMAT:
         raise UsageError(
             f"the policy file {where} has the format {metadata.get('format')!r}; it must be {FORMAT!r}, "
