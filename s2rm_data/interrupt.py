@@ -26,6 +26,7 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
 EXIT_STATUS = 130
+SAME_COMMAND = "Run the same command again to resume"  # the advice of most
 BURST_SECONDS = 1.0  # signals that follow the first within this time are the same wish
 PATIENCE_SECONDS = 20.0  # from the exception to the end of the program
 STUCK_SECONDS = 10.0  # from a signal to the end of a program that does not look at it
@@ -35,6 +36,7 @@ class _Program:
     """This process as a program; the class is its only instance."""
 
     name = ""
+    advice = ""  # how to resume the work that is being done
     ends_at_once = True
     asked_at: float | None = None
     handled_at: float | None = None  # when a handler last ran
@@ -90,10 +92,15 @@ def _limit_patience() -> None:
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
 
+def interrupt_message() -> str:
+    """What an interrupted program says, however it ends."""
+    return f"interrupted; everything committed so far is safe{_Program.advice and '. '}{_Program.advice}"
+
+
 def leave() -> NoReturn:
     """End the process now, with the message and the status of an interrupt."""
     try:
-        os.write(2, f"{_Program.name}: interrupted; everything committed so far is safe\n".encode())
+        os.write(2, f"{_Program.name}: {interrupt_message()}\n".encode())
     finally:
         os._exit(EXIT_STATUS)
 
@@ -113,17 +120,20 @@ def _on_thread_error(arguments: Any) -> None:
 class Interrupt:
     """While it is entered, `asked` tells whether somebody wants the work to stop. Inert outside the main thread.
 
-    A signal that nobody has acted upon when the block is left takes effect then.
+    A signal that nobody has acted upon when the block is left takes effect then. `advice` says how to resume the work;
+    it is part of the program's last message also when a signal ends it at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str = "") -> None:
         self.asked = False
+        self._advice = advice
         self._asked_at = 0.0
         self._number = signal.SIGINT
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
+            _Program.advice = self._advice
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._ask)
@@ -141,14 +151,17 @@ class Interrupt:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.asked and kind is not None and _Program.name and _Program.asked_at is None:
+            # It was acted upon. What else comes of the same burst must not disturb those who now finish their files,
+            # so this is noted before the other handlers are back.
+            _Program.asked_at = self._asked_at
+            _limit_patience()
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         if self.asked and kind is None:
             signal.raise_signal(self._number)
-        elif self.asked and _Program.name and _Program.asked_at is None:
-            # It was acted upon. What else comes of the same burst must not disturb those who now finish their files.
-            _Program.asked_at = self._asked_at
-            _limit_patience()
+        elif kind is None and self._previous:
+            _Program.advice = ""
 
 
 class EndsWhenStuck:

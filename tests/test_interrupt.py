@@ -43,6 +43,46 @@ def test_a_burst_is_one_interrupt() -> None:
         raise RuntimeError("stopped")
 
 
+def interrupted_program(work: str) -> tuple[int, str]:
+    code = (
+        "import os, signal, time\n"
+        "from s2rm_data import interrupt as module\n"
+        "def send(): os.kill(os.getpid(), signal.SIGTERM)\n"
+        "module.begin_program('test')\n"
+        "module.raise_from_now_on()\n"
+        f"{work}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_the_advice_on_how_to_resume_is_given_however_a_signal_ends_the_program() -> None:
+    """A machine that is busy can spread a burst over more than BURST_SECONDS, so that its end means a second wish."""
+    status, err = interrupted_program(
+        "module.BURST_SECONDS = 0.01\n"
+        "with module.Interrupt('Run it again'):\n"
+        "    send(); time.sleep(0.1); send()\n"
+    )  # fmt: skip
+    assert (status, err) == (130, "test: interrupted; everything committed so far is safe. Run it again\n")
+
+
+def test_a_burst_that_outlasts_the_block_does_not_disturb_what_follows() -> None:
+    """Signals come at the moment at which the handlers from before are back."""
+    status, err = interrupted_program(
+        "put = signal.signal\n"
+        "def put_and_send(*words):\n"
+        "    found = put(*words); send(); return found\n"
+        "try:\n"
+        "    with module.Interrupt():\n"
+        "        send(); signal.signal = put_and_send\n"
+        "        raise ZeroDivisionError\n"
+        "except ZeroDivisionError:\n"
+        "    signal.signal = put\n"
+        "    module.end_at_once()\n"
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+
+
 @pytest.mark.parametrize("handled_first", [False, True])
 @pytest.mark.parametrize("stuck", [True, False])
 def test_a_signal_ends_a_program_that_is_stuck_in_a_library_but_not_one_that_handles_it(

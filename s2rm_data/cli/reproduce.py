@@ -21,7 +21,7 @@ from s2rm_data.cores import available_cores
 from s2rm_data.errors import S2RMError, UsageError, missing_component
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
 from s2rm_data.files import write_whole
-from s2rm_data.interrupt import Interrupt
+from s2rm_data.interrupt import SAME_COMMAND, Interrupt
 from s2rm_data.registry import WORLDS
 
 LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
@@ -145,7 +145,7 @@ def _side_by_side(
     pool = ThreadPoolExecutor(most)
     futures = [pool.submit(work, item) for item in items]
     waiting = set(futures)
-    with Interrupt() as interrupt:
+    with Interrupt(SAME_COMMAND) as interrupt:
         try:
             while waiting and not interrupt.asked:
                 finished, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, UsageError, nearest
-from s2rm_data.interrupt import begin_program, end_at_once, raise_from_now_on, was_interrupted
+from s2rm_data.interrupt import begin_program, end_at_once, interrupt_message, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
 Exit status:
@@ -77,7 +77,7 @@ def _message(error: click.ClickException) -> str:
 def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
     if was_interrupted() or isinstance(error, KeyboardInterrupt | click.Abort):
         # Whatever the interrupt has become on its way through other people's code.
-        _fail(f"{name}: interrupted; everything committed so far is safe", InterruptedRunError.exit_status)
+        _fail(f"{name}: {interrupt_message()}", InterruptedRunError.exit_status)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{name}: {where}{error.strerror or error}", DiskError.exit_status)

@@ -15,7 +15,7 @@ from typing import Any
 
 from s2rm_data.addresses import StorePath, store_path
 from s2rm_data.errors import ConflictError, DiskError, S2RMError, UsageError, missing_component
-from s2rm_data.interrupt import Interrupt
+from s2rm_data.interrupt import SAME_COMMAND, Interrupt
 from s2rm_data.making.parts import generate_part, merge
 from s2rm_data.making.run import Outcome, ShardSize, split_specs
 from s2rm_data.progress import Progress
@@ -83,7 +83,7 @@ def _run(client: Any, job: Job, sizes: Mapping[str, int], progress: Progress) ->
     futures = {client.submit(job.run, part, pure=False, retries=RETRIES): part for part in sizes}
     made = found = 0
     try:
-        with Interrupt() as interrupt:
+        with Interrupt(SAME_COMMAND) as interrupt:
             for future in as_completed(list(futures)):
                 done = _result(future, futures[future])
                 made, found = made + done[0], found + done[1]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import s2rm_data
 from s2rm_data.addresses import StorePath
 from s2rm_data.errors import InterruptedRunError, UsageError
-from s2rm_data.interrupt import Interrupt
+from s2rm_data.interrupt import SAME_COMMAND, Interrupt, interrupt_message
 from s2rm_data.making.shards import build_shard
 from s2rm_data.progress import Progress
 from s2rm_data.registry import WORLDS, plugins_used
@@ -188,7 +188,7 @@ class _Run:
     def __init__(self, pacer: Pacer, progress: Progress) -> None:
         self._pacer, self._progress = pacer, progress
         self._failed = threading.Event()
-        self._interrupt = Interrupt()
+        self._interrupt = Interrupt(SAME_COMMAND)
 
     def run(self, tasks: Iterable[Task], workers: int) -> None:
         with self._interrupt, ThreadPoolExecutor(workers, thread_name_prefix="shard") as pool:
@@ -203,9 +203,7 @@ class _Run:
                     pending = self._collect(pending)
             except _Stopped:
                 wait(pending)
-                raise InterruptedRunError(
-                    "interrupted; everything committed so far is safe. Run the same command again to resume"
-                ) from None
+                raise InterruptedRunError(interrupt_message()) from None
             except BaseException:
                 self._failed.set()
                 raise

@@ -115,7 +115,8 @@ class Trainer:
         if self.config.compile:
             self.stepper.compile()
         self.references = reference_scores(self.data.learning, self.validation, self.processes)
-        with self._recording(log) as self.journal, Interrupt() as self.interrupt:
+        advice = f"Resume with: s2rm-train --resume --out {self.folder.path}"
+        with self._recording(log) as self.journal, Interrupt(advice) as self.interrupt:
             self.listener.start(self.folder.path.name, self.progress.step, self.total)
             if log.length == 0:
                 self._begin()
