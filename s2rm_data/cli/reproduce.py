@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import count, pairwise
 from pathlib import Path
@@ -25,7 +27,9 @@ from s2rm_data.interrupt import SAME_COMMAND, Interrupt
 from s2rm_data.registry import WORLDS
 
 LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
+RELAY_SECONDS = 30.0  # between two lines of a program's progress
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
+PROGRESS = re.compile(r"\d%, \d+ s left")
 _RUNNING: set[subprocess.Popen[str]] = set()
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -178,10 +182,8 @@ def _run(job: Job, folder: Path) -> Job:
     command = [sys.executable, "-m", f"s2rm_data.cli.{job.program}", *job.arguments]
     if job.program == "data":
         command = [sys.executable, "-m", "s2rm_data", *job.arguments]
-    with (folder / "reproduce.log").open("a") as log:
-        # A session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
-        status, _, said = _said(command, stdout=log)
-        log.write(said)
+    with (folder / "reproduce.log").open("a", buffering=1) as log:
+        status, said = _heard(command, log, _Relay(job.name))
     if status == TRAINING_DIVERGED and job.result is not None:
         (job.result.parent / DIVERGED).write_text(said)  # a result, too: reported, not repeated
     elif status:
@@ -189,15 +191,43 @@ def _run(job: Job, folder: Path) -> Job:
     return job
 
 
-def _said(command: list[str], stdout: IO[str] | int) -> tuple[int, str, str]:
-    """Exit status and output of a program, which is among the running ones until it ends."""
+class _Relay:
+    """Tells how far a program is, now and then; one that is done sooner says nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._said = name, time.monotonic()
+
+    def hear(self, line: str) -> None:
+        if PROGRESS.search(line) and time.monotonic() - self._said >= RELAY_SECONDS:
+            self._said = time.monotonic()
+            _say(f"{self._name}: {line.strip().partition(': ')[2]}")
+
+
+@contextlib.contextmanager
+def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.Popen[str]]:
+    """A program, which is among the running ones until it ends.
+
+    It has a session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
+    """
     child = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True)
     _RUNNING.add(child)
     try:
-        out, err = child.communicate()
+        with child:
+            yield child
     finally:
         _RUNNING.discard(child)
-    return child.returncode, out, err
+
+
+def _heard(command: list[str], log: IO[str], relay: _Relay) -> tuple[int, str]:
+    """Exit status of a program and what it said on standard error, which also goes to the log."""
+    said = []
+    with _started(command, log) as child:
+        assert child.stderr
+        for line in child.stderr:
+            said.append(line)
+            log.write(line)
+            relay.hear(line)
+        return child.wait(), "".join(said)
 
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
@@ -233,8 +263,9 @@ def _seconds_per_step(job: Job, side_by_side: int) -> float:
 
 
 def _timed(command: list[str], name: str) -> float:
-    status, out, err = _said(command, stdout=subprocess.PIPE)
-    if status:
+    with _started(command, subprocess.PIPE) as child:
+        out, err = child.communicate()
+    if child.returncode:
         raise S2RMError(f"cannot time {name}: {err.strip()[-500:]}")
     found = json.loads(out)
     return float(found["seconds"]) / int(found["steps"])

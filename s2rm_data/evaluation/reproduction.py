@@ -4,10 +4,11 @@
     for title, jobs in plan.stages(): ...
 
 Every model of a world gets the same steps, batches and windows, and the same search: each learning rate of the list
-once, for a quarter of the steps, with a seed that is not used again; the lowest validation loss wins. Seeds are 0, 1,
-2; none is left out of the results, unless it diverged before its first validation. All work is in files, so that a plan
-that was interrupted resumes where it stopped: s2rm-data and s2rm-train resume by themselves, and a job whose result is
-there is not started. What differs between worlds is in their `Reproduction`.
+once, for a quarter of the steps, with a seed that is not used again; the lowest validation loss wins, and of rates that
+are level the smallest. Seeds are 0, 1, 2; none is left out of the results, unless it diverged before its first
+validation. All work is in files, so that a plan that was interrupted resumes where it stopped: s2rm-data and s2rm-train
+resume by themselves, and a job whose result is there is not started. What differs between worlds is in their
+`Reproduction`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from s2rm_data.files import read_regular
 SEARCH_SEED = 100
 DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7
 SEARCH_PART = 4  # a search run has this part of the steps
+LEVEL = 0.02  # losses of a search that differ by this share say nothing; large rates are those that fail later
 MOST_BYTES = 16 << 20  # of a summary
 # Sizes, each also the preset of the training, and how much is evaluated: 14 runs on all sequences would take an hour.
 EVALUATED = {
-    "laptop": ("--sequences", "100", "--dropped-sequences", "20", "--rollout-sequences", "20"),
+    "laptop": ("--sequences", "60", "--dropped-sequences", "10", "--rollout-sequences", "10"),
     "smoke": ("--quick",),
 }
 SIZES = tuple(EVALUATED)
@@ -104,7 +106,7 @@ class Plan:
 
     def data_jobs(self) -> list[Job]:
         """One after the other: a store has one writer."""
-        out = ("--out", str(self.store), "-q")
+        out = ("--out", str(self.store))
         return [
             Job(name=command.name, program="data", arguments=(name, *command.words, *out, *self._plugins))
             for name, part in self.worlds.items()
@@ -135,10 +137,13 @@ class Plan:
         ]
 
     def chosen_rate(self, world: str, model: str) -> float:
-        """Of the rate with the lowest validation loss; the first while the search is not over."""
+        """The smallest of those whose validation loss is level with the lowest; the first until the search is over."""
         losses = {rate: self.search_loss(world, model, rate) for rate in self.rates}
         finished = {rate: loss for rate, loss in losses.items() if loss is not None}
-        return min(finished, key=lambda rate: finished[rate]) if len(finished) == len(losses) else self.rates[0]
+        if len(finished) < len(losses):
+            return self.rates[0]
+        lowest = min(finished.values())
+        return min(rate for rate, loss in finished.items() if loss <= lowest + LEVEL * abs(lowest))
 
     def search_loss(self, world: str, model: str, rate: float) -> float | None:
         """None while it is not known; a run that diverged leaves no summary and counts as infinitely bad."""

@@ -92,7 +92,7 @@ def _plain(state: Any) -> dict[str, Any]:
 
 
 def _advice(message: str, config: TrainConfig) -> str:
-    clip = "a smaller --set clip_norm=0.5" if config.clip_norm else "--set clip_norm=1"
+    clip = f"a smaller --set clip_norm={config.clip_norm / 2:g}" if config.clip_norm else "--set clip_norm=1"
     precision = ", --set precision=float32" if config.precision == "mixed" else ""
     modules = ", --set normalise_rows=true" if config.model.startswith("s2") else ""
     return (

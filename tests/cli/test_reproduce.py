@@ -52,6 +52,23 @@ def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
     assert reproduce._diverged(wild)
 
 
+@pytest.mark.usefixtures("plain_python")
+def test_the_progress_of_a_long_job_is_passed_on_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ["s2rm-eval: a warning", *(f"s2rm-eval: {n} of 4 sequences, {25 * n}%, {4 - n} s left" for n in range(4))]
+    code = f"import sys; print(*{said!r}, sep=chr(10), file=sys.stderr)"
+    told = {}
+    for seconds in (0.0, 1000.0):
+        monkeypatch.setattr(reproduce, "RELAY_SECONDS", seconds)
+        reproduce._stage("stage", [job(tmp_path, "results", code)], 1, tmp_path)
+        told[seconds] = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
+    assert told[1000.0] == []
+    assert told[0.0][0] == "s2rm-reproduce: results: 0 of 4 sequences, 0%, 4 s left"
+    assert len(told[0.0]) == 4
+    assert (tmp_path / "reproduce.log").read_text().splitlines() == 2 * said
+
+
 def test_what_is_done_is_told_as_soon_as_it_is_and_results_keep_their_order() -> None:
     first_may_end, told = threading.Event(), []
 

@@ -50,6 +50,22 @@ def test_the_rate_with_the_lowest_validation_loss_is_taken_and_its_seed_not_used
         assert option(job, "--seed") != str(SEARCH_SEED)
 
 
+@pytest.mark.parametrize(
+    ("losses", "taken"),
+    [
+        ((0.203, 0.200, 0.252), 1e-3),
+        ((0.172, 0.147, 0.140), 6e-3),
+        ((-0.99, -1.0, -0.9), 1e-3),
+        ((5.0, 5.2, 5.2), 1e-3),
+    ],
+)
+def test_of_rates_that_are_level_the_smallest_is_taken(tmp_path: Path, losses: tuple[float, ...], taken: float) -> None:
+    plan = plan_for(tmp_path)
+    for job in plan.search_jobs("sc2"):
+        finish(job, losses[plan.rates.index(float(option(job, "--lr")))])
+    assert {plan.chosen_rate("sc2", model) for model in plan.worlds["sc2"].models} == {taken}
+
+
 def test_every_model_is_trained_once_before_any_is_trained_again(tmp_path: Path) -> None:
     seeds = [int(option(job, "--seed")) for job in plan_for(tmp_path).training_jobs("bballs")]
     assert seeds == sorted(seeds)

@@ -50,7 +50,7 @@ class BallLearning(Learning):
             "fine_tuning_lr": 3e-4,
             "schedule": "cosine",
             "warmup_steps": 100,
-            "clip_norm": 1.0,
+            "clip_norm": 0.2,
             "validate_every": 500,
             "validation_sequences": 64,
             "validation_batch_size": 32,
