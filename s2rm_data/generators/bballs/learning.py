@@ -39,7 +39,7 @@ class BallLearning(Learning):
     presets = {
         "paper": {"batch_size": 32},
         # One CPU core, an hour: the codec `waves` instead of the convolutions; many short windows, in the second half
-        # fewer and longer ones; a larger rate that falls to almost zero. What each gains: docs/fidelity.md.
+        # fewer and longer ones; a larger rate that falls to almost zero; early clipping. See docs/fidelity.md.
         "laptop": {
             "batch_size": 40,
             "window": 8,
