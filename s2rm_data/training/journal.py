@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from s2rm_data.sealing import read_log
 from s2rm_data.training.folder import Log, RunFolder
 from s2rm_data.training.pictures import draw_curves, draw_predictions
 
+REDRAW_SECONDS = 10.0  # drawing the curves takes half a second, which a short run may not have for each validation
+
 
 class LogState(NamedTuple):
     """Where a checkpoint left the log; `sha256` None for checkpoints of earlier versions."""
@@ -29,6 +32,7 @@ class Journal:
     def __init__(self, folder: RunFolder, learning: Learning, is_first: bool, log: LogState, step: int) -> None:
         self._folder, self._learning = folder, learning
         self._is_first = is_first
+        self._drawn_at: float | None = None
         if not is_first:
             return
         from torch.utils.tensorboard import SummaryWriter
@@ -48,7 +52,8 @@ class Journal:
             for name in ("loss", "norm", "lr"):
                 self._events.add_scalar(f"train/{name}", record[name], record["step"])
 
-    def validation(self, record: dict[str, Any], references: dict[str, dict[str, float]]) -> None:
+    def validation(self, record: dict[str, Any], references: dict[str, dict[str, float]], *, is_last: bool) -> None:
+        """Logged at once; drawn at the first and the last, and in between if the curves are some seconds old."""
         if not self._is_first:
             return
         self._log.write(record)
@@ -57,7 +62,9 @@ class Journal:
             if isinstance(value, float):
                 self._events.add_scalar(f"validation/{name}", value, record["step"])
         self._events.flush()
-        draw_curves(read_log(self._folder.log), references, self._learning, self._folder.curves)
+        if is_last or self._drawn_at is None or time.monotonic() - self._drawn_at >= REDRAW_SECONDS:
+            draw_curves(read_log(self._folder.log), references, self._learning, self._folder.curves)
+            self._drawn_at = time.monotonic()
 
     def picture(self, model: WorldModel, batches: FixedBatches, step: int) -> Path:
         """Also an image and an animation in TensorBoard."""

@@ -242,7 +242,7 @@ class Trainer:
                 save_weights(self.model, self.folder.best)
         epoch = self._epoch(step)
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
-        self.journal.validation(record, self.references)
+        self.journal.validation(record, self.references, is_last=step == self.total)
         if self.processes.is_first:
             path = self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
             self.listener.picture(path, step)

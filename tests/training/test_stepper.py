@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,8 +49,8 @@ def fresh_compiler() -> None:
     torch._dynamo.utils.counters.clear()
 
 
-# Backward passes are traced and taken apart as for a GPU; only the code generator is missing, which is slow.
-# benchmarks/compile.py has it for all models.
+# Backward passes are traced and taken apart as for a GPU; only the code generator is missing, which is slow and has the
+# next test. benchmarks/compile.py has it for both worlds.
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about its own parts
 @pytest.mark.parametrize("model", names())
@@ -60,11 +60,19 @@ def test_parts_compile_without_breaks_and_give_the_same_losses(store: Store, tin
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 5  # step without and with gradient, codec
 
 
-@pytest.mark.usefixtures("fresh_compiler")
+@pytest.fixture
+def compiler_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this run of tests alone, and shared by its processes: models have most of their generated code in common."""
+    mine = tmp_path_factory.getbasetemp()
+    common = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(common / "inductor"))
+
+
+@pytest.mark.usefixtures("fresh_compiler", "compiler_cache")
 @pytest.mark.filterwarnings("ignore")
-def test_generated_code_gives_the_same_losses(store: Store, tiny, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # the usual one is shared with all that runs here
-    config = tiny("sc2", "s2gru")
+@pytest.mark.parametrize("model", names())
+def test_generated_code_gives_the_same_losses(store: Store, tiny, model: str) -> None:
+    config = tiny("sc2", model)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", category=S2RMWarning)  # says why the compiler was given up
         compiled = losses(store, config, "inductor", steps=2)

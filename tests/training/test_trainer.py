@@ -18,6 +18,7 @@ from s2rm_data.errors import InterruptedRunError
 from s2rm_data.models import names
 from s2rm_data.models.weights import load_model
 from s2rm_data.sealing import read_log
+from s2rm_data.training import journal
 from s2rm_data.training import trainer as trainer_module
 from s2rm_data.training.checkpoint import load_state
 from s2rm_data.training.data import RunData
@@ -47,6 +48,21 @@ def test_every_model_trains_on_both_tasks(tiny, train, tmp_path: Path, task: str
     assert not list(out.glob("*.partial"))
     # The first losses, as they were when these were recorded; other processors round a little differently.
     assert losses_of(out) == pytest.approx(GOLDEN_LOSSES[f"{task}/{model}"], rel=1e-4)
+
+
+@pytest.mark.parametrize(("seconds", "drawn"), [(1e9, [1, 3]), (0.0, [1, 2, 3])])
+def test_curves_are_drawn_at_the_first_and_last_validation_and_now_and_then(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, drawn: list[int]
+) -> None:
+    found = []
+
+    def draw(records: list[dict[str, Any]], *_: object) -> None:
+        found.append(sum(record["kind"] == "validation" for record in records))
+
+    monkeypatch.setattr(journal, "draw_curves", draw)
+    monkeypatch.setattr(journal, "REDRAW_SECONDS", seconds)
+    train(tiny(steps=3, validate_every=1), tmp_path / "run")
+    assert found == drawn
 
 
 def losses_of(out: Path) -> list[float]:
