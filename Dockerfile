@@ -5,12 +5,13 @@
 # Only data, no PyTorch: docker build --build-arg EXTRAS= .
 # On another base, which must bring `python` and `pip`: docker build --build-arg BASE=python:3.14-slim .
 
-ARG BASE=python:3.13-slim
+# python:3.13-slim with Python 3.13.14, of 2026-08-05, for all platforms
+ARG BASE=python@sha256:9662417aace5ae7b8e2609cce472b72a8958e134ba372808abe9cc1a0c0125e6
 
 FROM $BASE AS wheel
 WORKDIR /source
-RUN pip install --no-cache-dir build
-COPY pyproject.toml README.md LICENSE ./
+COPY constraints.txt pyproject.toml README.md LICENSE ./
+RUN pip install --no-cache-dir -c constraints.txt build
 COPY s2rm_data s2rm_data
 RUN python -m build --wheel --outdir /wheels
 
@@ -19,12 +20,13 @@ ARG EXTRAS=[train,export,publish]
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=wheel /wheels /tmp/wheels
 RUN pip install --no-cache-dir -c /tmp/constraints.txt "$(echo /tmp/wheels/*.whl)${EXTRAS}" && rm -r /tmp/wheels
-# Code is compiled once, while the image is built, and found again by any user: the cache is readable by all.
+# Code is compiled once, while the image is built. It is the image's user's: what others could put there would be run.
+# Another --user has code compiled for itself.
 ENV NUMBA_CACHE_DIR=/opt/s2rm-data-compiled
 RUN mkdir $NUMBA_CACHE_DIR && cd /tmp \
     && s2rm-data bballs --balls 3 --train 2 --val 0 --test 0 --out warm.zarr --quiet \
     && s2rm-data sc2 --scenario 3s5z --train 2 --val 0 --out warm.zarr --quiet \
-    && rm -r warm.zarr && chmod -R a+rwX $NUMBA_CACHE_DIR
+    && rm -r warm.zarr && chown -R 1000:1000 $NUMBA_CACHE_DIR && chmod -R go-w $NUMBA_CACHE_DIR
 # Not root, even if --user is left out; any user may write to the working folder.
 RUN mkdir -m 1777 /data
 USER 1000:1000

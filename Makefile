@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
+FAST = $(addprefix tests/,test_imports.py core store learning models/test_model_config.py training/test_schedule.py)
 
-.PHONY: demo test types compiled torture bench lint docs reproduce clean
+.PHONY: demo check test test-all linted types compiled mutations torture faults bench lint docs reproduce clean
 
 # Python compiles modules when they are first imported; to compile all 24,000 beforehand takes a minute.
 $(STAMP): pyproject.toml constraints.txt
@@ -12,20 +13,39 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test,docs]'
 	touch $(STAMP)
 
-test: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+# What a minute can show, while you work.
+check: linted types
+	$(BIN)/pytest -q -m "not whole and not costs" $(FAST)
+
+# All claims; the dearest cases of some are left to test-all.
+test: linted
+	$(MAKE) --no-print-directory --jobs 2 types compiled
+	$(BIN)/pytest -n 2 --dist worksteal -m "not whole"
+
+test-all: linted
 	$(MAKE) --no-print-directory --jobs 2 types compiled
 	$(BIN)/pytest -n 2 --dist worksteal
+
+linted: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 types: $(STAMP)
 	$(BIN)/mypy
 
 compiled: $(STAMP)
-	$(BIN)/python tests/warm_up.py
+	$(BIN)/python tests/support/warm_up.py
+
+# Ten of the fifty mistakes in tests/mutations.py, drawn by a seed: does a test notice each?
+mutations: $(STAMP)
+	$(BIN)/python tests/mutations.py --seed $(or $(SEED),24)
 
 torture: $(STAMP)
 	$(BIN)/python tests/torture/run.py --minutes $(or $(MINUTES),60)
+
+# Every fault of every command that writes, some of each in turn: MINUTES=all for all of them, which takes hours.
+faults: $(STAMP)
+	$(BIN)/python tests/faults/run.py --minutes $(or $(MINUTES),20)
 
 lint: $(STAMP)
 	$(BIN)/ruff format .
@@ -35,23 +55,32 @@ lint: $(STAMP)
 bench: $(STAMP)
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# Trained weights that stand beside the smoke run in the reports, where they are there.
-trained = $(addprefix --run ../,$(wildcard pretrained/$(1)-s2gru))
+# What the demo needs: a third of the time and half of the space that everything takes.
+$(VENV)/.train: pyproject.toml constraints.txt
+	@echo "Installing what training needs into $(VENV): one to five minutes, most of them for PyTorch"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --disable-pip-version-check --no-compile -c constraints.txt -e '.[train]'
+	touch $@
 
-demo: $(STAMP)
+comma := ,
+
+# One command of the demo, and how long it took. A comma in it is $(comma).
+define timed
+@echo; echo "$$ $(1)"
+@cd demo && begun=$$(date +%s) && $(abspath $(BIN))/$(1) && echo "($$(( $$(date +%s) - begun )) s)"
+endef
+
+demo: $(if $(wildcard $(STAMP)),,$(VENV)/.train)
 	rm -rf demo && mkdir demo
-	cd demo && ../$(BIN)/s2rm-data bballs --balls 1-6 --train 400 --val 40 --test 20
-	cd demo && ../$(BIN)/s2rm-data sc2 --scenario 3s5z --train 40 --val 10 --radial 8 --angular 24
-	cd demo && ../$(BIN)/s2rm-data info data.zarr
-	cd demo && ../$(BIN)/s2rm-data verify data.zarr
-	cd demo && ../$(BIN)/s2rm-data preview data.zarr bballs/test_6
-	cd demo && ../$(BIN)/s2rm-data preview data.zarr sc2/3s5z/train
-	cd demo && ../$(BIN)/s2rm-train --store data.zarr --task bballs --preset smoke --out runs/smoke-balls
-	cd demo && ../$(BIN)/s2rm-train --store data.zarr --task sc2 --preset smoke --out runs/smoke-battles
-	cd demo && ../$(BIN)/s2rm-eval --run runs/smoke-balls $(call trained,bballs) --store data.zarr --quick --out report-balls
-	cd demo && ../$(BIN)/s2rm-eval --run runs/smoke-battles $(call trained,sc2) --store data.zarr --quick --out report-battles
-	@echo "Look at demo/previews, demo/report-balls/report.html and demo/report-battles/report.html"
-	@echo "(the smoke run shows that everything works, the run from pretrained/ what a model learns)"
+	$(call timed,s2rm-data bballs --balls 1-6)
+	$(call timed,s2rm-data sc2 --scenario 3s5z)
+	$(call timed,s2rm-data info data.zarr)
+	$(call timed,s2rm-data preview data.zarr bballs/test_6)
+	$(call timed,s2rm-train data.zarr --steps 1000 --set held_out_sequences=100 --out runs/balls)
+	$(call timed,s2rm-train data.zarr --task sc2 --steps 400 --set skip=true --set image_size=[8$(comma)24] --set cell_size=1.125 --set held_out_sequences=20 --out runs/battles)
+	$(call timed,s2rm-eval runs/balls bballs-s2gru runs/battles sc2-s2gru --store data.zarr --quick --out report)
+	@echo; echo "Open demo/report/report.html: truth beside predictions of your runs, and of the trained weights that"
+	@echo "come with the package (bballs-s2gru, sc2-s2gru). demo/previews shows the data."
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

@@ -19,10 +19,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from real_battles import RECORDINGS
+from recordings import NEVER, RecordedBattle, load
+from replay import play_recorded
 
-from s2rm_data.generators.sc2.recordings import NEVER, RecordedBattle, load
-from s2rm_data.generators.sc2.replay import play_recorded
-from s2rm_data.generators.sc2.units import LOOPS_PER_STEP
+from s2rm_data.starcraft.units import LOOPS_PER_STEP
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "real_paths.png"
 AGENT_COLOUR, ENEMY_COLOUR = "tab:blue", "tab:red"

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from s2rm_data.generators.bballs.config import BallsConfig
-from s2rm_data.generators.bballs.render import render
-from s2rm_data.generators.bballs.simulate import simulate_sequences
-from s2rm_data.generators.bballs.source import BallsSplit
-from s2rm_data.making import generate
-from s2rm_data.seeding import sequence_seeds
+from s2rm_data.core.seeding import sequence_seeds
+from s2rm_data.generators.bballs.making.ball_config import BallsConfig
+from s2rm_data.generators.bballs.making.ball_render import render
+from s2rm_data.generators.bballs.making.ball_simulate import simulate_sequences
+from s2rm_data.generators.bballs.making.ball_source import BallsSplit
+from s2rm_data.making.run import generate
 
 SUBSTEPS = 10  # per frame, as the RTRBM script takes them
 
@@ -80,9 +80,9 @@ def main() -> None:
     config = BallsConfig(balls=options.balls)
     frames = options.sequences * config.frames
     seeds = sequence_seeds(0, "benchmark", 0, options.sequences)
-    position, velocity = simulate_sequences(seeds, config)
+    position, velocity, radius, _ = simulate_sequences(seeds, config)
     stored = position.astype(np.float32)
-    packed = render(stored, size=config.size, radius_px=config.radius_px)
+    packed = render(stored, radius, config)
     split = BallsSplit(config=config, split="train", count=options.sequences)
     batch = 60  # sequences; fits the cache, as generation does it
 
@@ -98,7 +98,7 @@ def main() -> None:
         "memset of the packed frames": cpu_seconds(in_batches(lambda s: packed[s].fill(0))),
         "memset of the frames as bytes": cpu_seconds(in_batches(lambda s: unpacked.fill(0))),
         "simulate": cpu_seconds(in_batches(lambda s: simulate_sequences(seeds[s], config))),
-        "render": cpu_seconds(in_batches(lambda s: render(stored[s], size=config.size, radius_px=config.radius_px))),
+        "render": cpu_seconds(in_batches(lambda s: render(stored[s], radius[s], config))),
         "make (simulate, render, convert)": cpu_seconds(make),
     }
     with tempfile.TemporaryDirectory() as name:

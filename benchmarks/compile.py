@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
-from s2rm_data.generators.bballs.source import plan as plan_balls
-from s2rm_data.generators.sc2.source import plan as plan_battles
-from s2rm_data.making import generate
+from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
+from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
+from s2rm_data.making.run import generate
 from s2rm_data.models import names
 from s2rm_data.store import Store
 from s2rm_data.training.self_test import COMPILED_RTOL, bench_for

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.envs import StarCraft2Env, parallel_env, vector_env
-from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.seeding import sequence_seeds
+from s2rm_data.core.seeding import sequence_seeds
+from s2rm_data.starcraft import scenarios
+from s2rm_data.starcraft.engine import Engine
+from s2rm_data.starcraft.envs import StarCraft2Env, parallel_env, vector_env
 
 
 class Clock:

@@ -1,7 +1,7 @@
 """Networks trained in the real game: read from files of pymarl's kind, played in the engine, their battles recorded.
 
 `record` writes down what a network does in the engine as a recording of the game would show it, so that its orders can
-be given again with other chance (`real_battles.py chance`).
+be given again with other chance (`real_battles.py chance`), and its deaths be compared (`real_battles.py curves`).
 """
 
 # B battles, U units of both sides (agents first), N agents, E enemies, A actions
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from recordings import DIRECTIONS, MOVE_AMOUNT, Attack, Heal, Move, RecordedBattle, Stop
+from replay import Given
 
-from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.codes import Action, Outcome
-from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.features import Features
-from s2rm_data.generators.sc2.recordings import DIRECTIONS, MOVE_AMOUNT, Attack, Heal, Move, RecordedBattle, Stop
-from s2rm_data.generators.sc2.replay import Given
-from s2rm_data.generators.sc2.units import LOOPS_PER_STEP, UNIT_TYPES
-from s2rm_data.seeding import sequence_seeds
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.seeding import sequence_seeds
+from s2rm_data.starcraft import scenarios
+from s2rm_data.starcraft.codes import Action, Outcome
+from s2rm_data.starcraft.engine import Engine
+from s2rm_data.starcraft.features import Features
+from s2rm_data.starcraft.units import LOOPS_PER_STEP, UNIT_TYPES
 
 
 class RecurrentAgent:
@@ -85,51 +85,14 @@ class RecurrentAgent:
         return chosen
 
 
-class Numbering:
-    """How the enemies of every battle are numbered for the agents: in order of creation, or at random.
-
-    Measured: the real game numbers them at random. From equal states, recorded networks aim at enemy 4 of 8m in half
-    of the battles and at 7 in the others, and at loop 0 of 2c_vs_64zg at 24 different pairs in 31 battles.
-    """
-
-    def __init__(self, battles: int, features: Features, unit_type: NDArray[np.uint8], *, at_random: bool) -> None:
-        rng, created = np.random.default_rng(0), np.arange(features.enemies)
-        enemies = len(created)
-        self.slot = np.array([rng.permutation(enemies) if at_random else created for _ in range(battles)])  # (B, E)
-        stop = features.move_width + enemies * features.enemy_width
-        self._block = slice(features.move_width, stop)
-        self._fighters = np.array([not UNIT_TYPES[int(kind)].is_healer for kind in unit_type[: features.agents]])
-
-    def renumber(
-        self, observation: NDArray[np.float32], available: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        (B, N, _), (_, E) = observation.shape, self.slot.shape
-        seen, mask = observation.copy(), available.copy()
-        enemies = seen[..., self._block].reshape(B, N, E, -1)
-        seen[..., self._block] = np.take_along_axis(enemies, self.slot[:, None, :, None], axis=2).reshape(B, N, -1)
-        attacks = mask[:, self._fighters, Action.ATTACK : Action.ATTACK + E]
-        mask[:, self._fighters, Action.ATTACK : Action.ATTACK + E] = np.take_along_axis(
-            attacks, self.slot[:, None, :], axis=2
-        )
-        return seen, mask
-
-    def slots(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same actions with enemies by their slots in the engine."""
-        aimed = (actions >= Action.ATTACK) & self._fighters
-        number = np.where(aimed, actions - Action.ATTACK, 0)
-        return np.where(aimed, Action.ATTACK + np.take_along_axis(self.slot, number, axis=1), actions)
-
-
-def play_network(agent: RecurrentAgent, name: str, episodes: int, *, at_random: bool = False) -> dict[str, float]:
+def play_network(agent: RecurrentAgent, name: str, episodes: int, *, enemy_order: str = "random") -> dict[str, float]:
     """Win rate, mean length in steps, and how many agents and enemies are dead at the end."""
-    engine = Engine(scenarios.parse(name), sequence_seeds(0, f"benchmark/{name}", 0, episodes))
-    features = Features(engine.unit_type, engine.agents)
-    numbering = Numbering(episodes, features, engine.unit_type, at_random=at_random)
+    engine = Engine(scenarios.parse(name), sequence_seeds(0, f"benchmark/{name}", 0, episodes), enemy_order=enemy_order)
+    features = Features(engine.kinds[0].astype(np.uint8), engine.agents)
     agent.begin(episodes, features, engine.actions)
     while not engine.done.all():
         available = engine.available()
-        chosen = agent.act(*numbering.renumber(features.observe(engine.snapshot(), available), available))
-        engine.step(numbering.slots(chosen))
+        engine.step(agent.act(features.observe(engine.snapshot(), available), available))
     dead = engine.snapshot().health <= 0
     return {
         "won": float((engine.outcome == Outcome.WIN).mean()),
@@ -139,12 +102,15 @@ def play_network(agent: RecurrentAgent, name: str, episodes: int, *, at_random: 
     }
 
 
-def record(agent: RecurrentAgent, name: str, episodes: int) -> list[RecordedBattle]:
-    """Battles of a network in the engine, as recordings of the game tell battles; all but killers."""
-    engine = Engine(scenarios.parse(name), sequence_seeds(0, f"benchmark/{name}", 0, episodes))
-    features = Features(engine.unit_type, engine.agents)
+def record(agent: RecurrentAgent, name: str, episodes: int, *, enemy_order: str = "created") -> list[RecordedBattle]:
+    """Battles of a network in the engine, as recordings of the game tell battles; all but killers. Only with enemies
+    in order of creation can their orders be given again.
+    """
+    seeds = sequence_seeds(0, f"benchmark/{name}", 0, episodes)
+    engine = Engine(scenarios.parse(name), seeds, enemy_order=enemy_order)
+    features = Features(engine.kinds[0].astype(np.uint8), engine.agents)
     agent.begin(episodes, features, engine.actions)
-    fighters = np.array([not UNIT_TYPES[int(kind)].is_healer for kind in engine.unit_type])
+    fighters = np.vectorize(lambda kind: not UNIT_TYPES[kind].is_healer)(engine.kinds)  # (B, U)
     start = engine.snapshot().position
     orders: list[list[Given]] = [[] for _ in range(episodes)]
     deaths: list[list[tuple[int, int, None]]] = [[] for _ in range(episodes)]
@@ -154,7 +120,7 @@ def record(agent: RecurrentAgent, name: str, episodes: int) -> list[RecordedBatt
         chosen = agent.act(features.observe(now, available), available)
         loop = int(steps.max()) * LOOPS_PER_STEP
         for battle in np.flatnonzero(running):
-            orders[battle] += _orders(chosen[battle], fighters, now.position[battle].tolist(), loop)
+            orders[battle] += _orders(chosen[battle], fighters[battle], now.position[battle].tolist(), loop)
         engine.act(chosen, MOVE_AMOUNT)
         alive = now.health > 0
         for later in range(loop + 1, loop + LOOPS_PER_STEP + 1):
@@ -170,7 +136,7 @@ def record(agent: RecurrentAgent, name: str, episodes: int) -> list[RecordedBatt
         RecordedBattle(
             scenario=name,
             steps=int(steps[battle]),
-            unit_type=tuple(engine.unit_type.tolist()),
+            unit_type=tuple(engine.kinds[battle].tolist()),
             agents=engine.agents,
             birth_cell=tuple((int(x), int(y)) for x, y in start[battle]),
             moves=tuple(order for order in orders[battle] if isinstance(order, Move)),

@@ -24,9 +24,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from s2rm_data.generators.bballs.source import plan as plan_balls
-from s2rm_data.generators.sc2.source import plan as plan_battles
-from s2rm_data.making import generate
+from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
+from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
+from s2rm_data.making.run import generate
 
 TRAIN = [sys.executable, "-m", "s2rm_data.cli.train"]
 MOST_TIMES = 2.0  # processor time per step, busy against quiet

@@ -20,8 +20,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from s2rm_data.generators.sc2.loading import BattleSource, Prefetcher, TrainingBatches, groups_of, open_source, tasks_of
-from s2rm_data.making import generate
+from s2rm_data.generators.sc2.learning.battle_batches import (
+    BattleSource,
+    Prefetcher,
+    TrainingBatches,
+    groups_of,
+    open_source,
+    tasks_of,
+)
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 from s2rm_data.training.machine import tune_allocator
 
@@ -91,8 +98,8 @@ def rendered_battles(source: BattleSource, batches: int) -> None:
 
 
 def small_store(folder: str) -> Store:
-    from s2rm_data.generators.bballs.source import plan
-    from s2rm_data.generators.sc2.source import plan as plan_battles
+    from s2rm_data.generators.bballs.making.ball_source import plan
+    from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
 
     path = Path(folder) / "data.zarr"
     generate(plan(balls=[3], train=4000, val=0, test=0), path)

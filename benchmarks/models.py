@@ -3,9 +3,9 @@
     python benchmarks/models.py [--quick] [--threads 1] [--model s2gru] [--task bballs]
 
 The plain reference is written as the paper reads: step by step it encodes the views, then module by module attends,
-with one einsum per equation, and runs its cell (tests/reference_s2gru.py), then decodes the queries; positions are
-concatenated to feature maps, images grow by transposed convolutions. What modules share is computed once per step. It
-shares the model's parameters, and its loss and all gradients are asserted equal to the model's, in double precision,
+with one einsum per equation, and runs its cell (tests/support/reference_s2gru.py), then decodes the queries; positions
+are concatenated to feature maps, images grow by transposed convolutions. What modules share is computed once per step.
+It shares the model's parameters, and its loss and all gradients are asserted equal to the model's, in double precision,
 before anything is timed. LSTM, RMC, RIMs and TTO have no loop over modules to compare with: their reference is the
 model's own cell, fed step by step.
 
@@ -34,14 +34,13 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from s2rm_data.generators.bballs.crops import BallTargets
-from s2rm_data.generators.sc2.images import PolarTargets, polar_views
+from s2rm_data.generators.bballs.learning.ball_crops import BallTargets
+from s2rm_data.generators.sc2.learning.battle_scores import PolarTargets, polar_views
 from s2rm_data.models import Batch, WorldModel, build, names
-from s2rm_data.models.codecs.conv import ConvDecoder, ConvEncoder
-from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap
+from s2rm_data.models.codecs.conv import Conv, ConvDecoder, ConvEncoder, Grow, PositionMap
 from s2rm_data.training.machine import tune_allocator
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import reference_s2gru
 from reference_s2gru import cell_attention, input_attention, output_attention
 

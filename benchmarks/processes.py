@@ -19,8 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from s2rm_data.loading import TrainingBatches
-from s2rm_data.making import generate
+from s2rm_data.learning import TrainingBatches
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
@@ -65,7 +65,7 @@ class ParallelStepper(Stepper):
 def prepared(options: argparse.Namespace, processes: Processes) -> tuple[TrainConfig, RunData]:
     path = Path(options.work or tempfile.mkdtemp()) / "data.zarr"
     if processes.is_first:
-        from s2rm_data.generators.bballs.source import plan
+        from s2rm_data.generators.bballs.making.ball_source import plan
 
         generate(plan(balls=[3], train=400, val=20, test=0), path)
     paths = [str(path)]

@@ -26,18 +26,18 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2 import team as team_module
-from s2rm_data.generators.sc2.codes import Outcome
-from s2rm_data.generators.sc2.config import PAPER_TEST, PAPER_TRAINING, Sc2Config
-from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.polar import PolarGrid, render
-from s2rm_data.generators.sc2.policies import POLICIES
-from s2rm_data.generators.sc2.rollout import Record, rollout
-from s2rm_data.generators.sc2.source import Sc2Split, terrain_height
-from s2rm_data.generators.sc2.source import play as roll_out
-from s2rm_data.making import generate
-from s2rm_data.seeding import sequence_seeds
+from s2rm_data.core.seeding import sequence_seeds
+from s2rm_data.generators.sc2.making.battle_config import PAPER_TEST, PAPER_TRAINING, Sc2Config
+from s2rm_data.generators.sc2.making.battle_source import Sc2Split
+from s2rm_data.generators.sc2.making.battle_source import play as roll_out
+from s2rm_data.making.run import generate
+from s2rm_data.starcraft import rollout as team_module
+from s2rm_data.starcraft import scenarios
+from s2rm_data.starcraft.codes import Outcome
+from s2rm_data.starcraft.engine import Engine
+from s2rm_data.starcraft.polar import PolarGrid, render, terrain_height
+from s2rm_data.starcraft.policies import POLICIES
+from s2rm_data.starcraft.rollout import Record, rollout
 from s2rm_data.store import Store
 
 STAGES = ("engine", "sight", "policy", "record", "render", "write")

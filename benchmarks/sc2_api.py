@@ -21,14 +21,14 @@ import numpy as np
 import psutil
 from s2clientprotocol import sc2api_pb2 as api
 
-from s2rm_data.generators.sc2 import scenarios
-from s2rm_data.generators.sc2.api.client.battle import GameBattle
-from s2rm_data.generators.sc2.api.client.process import GameProcess
-from s2rm_data.generators.sc2.api.packages import require_smac
-from s2rm_data.generators.sc2.api.server.install import install
-from s2rm_data.generators.sc2.api.server.requests import Client
-from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.rollout import rollout
+from s2rm_data.starcraft import scenarios
+from s2rm_data.starcraft.api.client.battle import GameBattle
+from s2rm_data.starcraft.api.client.process import GameProcess
+from s2rm_data.starcraft.api.protocol import require_smac
+from s2rm_data.starcraft.api.server.install import install
+from s2rm_data.starcraft.api.server.requests import Client
+from s2rm_data.starcraft.engine import Engine
+from s2rm_data.starcraft.rollout import rollout
 
 STOP_ALL = 1  # SMAC's action `stop`: every agent sends an order in every step
 

@@ -136,7 +136,7 @@ def ratios(given: argparse.Namespace, store: Path) -> None:
     """The same batches from memory, through caches that are full or empty, from a folder and from an S3 stand-in; in
     turns, three times, and the median of each beside that of memory.
     """
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
     from buckets import ENVIRONMENT, make_bucket, s3_server
 
     small = ["bballs", "--train", "8000", "--val", "100", "--test", "0", "--balls", "3", "-j", "1", "-q", "--json"]
@@ -187,8 +187,8 @@ def inner_command(given: argparse.Namespace) -> None:
 
 
 def inner_batches(given: argparse.Namespace) -> None:
-    from s2rm_data.cli.sizes import size_nbytes
-    from s2rm_data.loading import Prefetcher, TrainingBatches, open_source
+    from s2rm_data.core.amounts import size_nbytes
+    from s2rm_data.learning import Prefetcher, TrainingBatches, open_source
     from s2rm_data.store import ShardCache, Store
 
     cache = ShardCache(Path(given.cache), size_nbytes(given.cache_size)) if given.cache else None

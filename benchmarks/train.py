@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from s2rm_data.loading import Prefetcher, TrainingBatches
-from s2rm_data.making import generate
+from s2rm_data.learning import Prefetcher, TrainingBatches
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 from s2rm_data.training import machine
 from s2rm_data.training.data import RunData
@@ -48,11 +48,11 @@ def store_of(options: argparse.Namespace, folder: str) -> Store:
         return Store(options.store)
     path = Path(folder) / "data.zarr"
     if options.task == "sc2":
-        from s2rm_data.generators.sc2.source import plan as plan_battles
+        from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
 
         generate(plan_battles(scenario=["3s5z", "2s3z"], train=40, val=4), path)
     else:
-        from s2rm_data.generators.bballs.source import plan
+        from s2rm_data.generators.bballs.making.ball_source import plan
 
         generate(plan(balls=[3], train=1000, val=50, test=0), path)
     return Store(path)

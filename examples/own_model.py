@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 import s2rm_data as s2
 from s2rm_data.evaluation.tables import Table
-from s2rm_data.loading.dataset import WindowDataset
+from s2rm_data.learning.dataset import WindowDataset
 
 CROP, ARENA = 11, 48.0  # pixels
 

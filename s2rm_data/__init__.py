@@ -18,43 +18,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from s2rm_data.api import build_model, dataset, evaluate, generate, load_model, merge, open, train, zarr_store
-    from s2rm_data.batch import Batch
-    from s2rm_data.envs import StarCraft2Env, vector_env
-    from s2rm_data.generators.sc2.battle import Battle
-    from s2rm_data.generators.sc2.recorder import Recorder
-    from s2rm_data.registry import load_plugin
+    from s2rm_data.api import build_model, dataset, evaluate, generate, get, load_model, merge, open, plan, train
+    from s2rm_data.api import zarr_store as zarr_store
+    from s2rm_data.core.plugins import load_plugin
+    from s2rm_data.generators.sc2.making.recorder import Recorder
+    from s2rm_data.inspection.world_inspection import preview
+    from s2rm_data.learning.batch import Batch
+    from s2rm_data.starcraft.battle import Battle
+    from s2rm_data.starcraft.envs import StarCraft2Env, vector_env
     from s2rm_data.store import Store, verify
 
 __version__ = "0.2.0"
 
+# fmt: off
 __all__ = [
-    "Batch",
-    "Battle",
-    "Recorder",
-    "StarCraft2Env",
-    "Store",
-    "build_model",
-    "dataset",
-    "evaluate",
-    "generate",
-    "load_model",
-    "load_plugin",
-    "merge",
-    "open",
-    "train",
-    "vector_env",
-    "verify",
+    "Batch", "Battle", "Recorder", "StarCraft2Env", "Store", "build_model", "dataset", "evaluate", "generate",
+    "get", "load_model", "load_plugin", "merge", "open", "plan", "preview", "train", "vector_env", "verify",
     "zarr_store",
 ]
+# fmt: on
 
 _MODULES = {
-    "Batch": "batch",
-    "Battle": "generators.sc2.battle",
-    "Recorder": "generators.sc2.recorder",
+    "Batch": "learning.batch",
+    "Battle": "starcraft.battle",
+    "Recorder": "generators.sc2.making.recorder",
     "StarCraft2Env": "envs",
     "Store": "store",
-    "load_plugin": "registry",
+    "load_plugin": "core.plugins",
+    "preview": "inspection.world_inspection",
     "vector_env": "envs",
     "verify": "store",
 }

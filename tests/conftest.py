@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -16,10 +17,11 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from patience import computed_seconds
 from small_stores import make_small_store
 from toy import ToySplit
 
-from s2rm_data.making import generate
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 
 # A shell that starts the tests in the background has them ignore SIGINT, and so the programs they start and interrupt.
@@ -27,37 +29,112 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Files with long tests, the longest first.
-LONG = (
-    "test_docs.py",
-    "training/test_processes.py",
-    "cli/test_eval.py",
-    "torture/test_share.py",
-    "test_notebooks.py",
-    "training/test_stepper.py",
-    "store/test_damage.py",
-    "cli/test_data.py",
-    "cli/test_cloud.py",
-    "test_plugins.py",
-    "cli/test_sc2_server.py",
-    "training/test_protocol.py",
-)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu", type=int, default=0, metavar="N", help="show the N tests that compute most")
 
 
+COMPUTED: dict[str, float] = {}  # test -> seconds of the processor, with its fixtures and the processes it started
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """After each of its three phases, the first of which begins where the test before has ended."""
+    report = yield
+    if item.config.option.cpu:
+        now = computed_seconds(os.getpid())
+        report.computed = now - COMPUTED.get("before", now)  # type: ignore[attr-defined]
+        COMPUTED["before"] = now
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    COMPUTED[report.nodeid] = COMPUTED.get(report.nodeid, 0.0) + getattr(report, "computed", 0.0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.cpu:
+        COMPUTED.pop("before", None)
+        terminalreporter.section(f"processor time: {sum(COMPUTED.values()):.0f} s in all")
+        for name in sorted(COMPUTED, key=lambda name: -COMPUTED[name])[: config.option.cpu]:
+            terminalreporter.line(f"{COMPUTED[name]:8.2f}s {name}")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m "not whole"` leaves out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files come first in the share of each process, so that none of them begins when the others have finished.
+    mark_beyond_samples(items)
+    if config.option.markexpr == "not whole":
+        kept = [item for item in items if not item.get_closest_marker("whole")]
+        unseen = {test_of(item) for item in items} - {test_of(item) for item in kept}
+        if unseen and not any("::" in word for word in config.args):
+            raise pytest.UsageError(f"make test shows no case of {', '.join(sorted(unseen))}; leave it a cheap one")
+        items[:] = kept
+    items[:] = dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
-    `--dist worksteal` cuts the tests into equal shares in order, and whoever is done takes from the end of another's.
+
+def test_of(item: pytest.Item) -> str:
+    """Its name without that of the case."""
+    return item.nodeid.partition("[")[0]
+
+
+def mark_beyond_samples(items: list[pytest.Item]) -> None:
+    """Of a test marked `sample(count)`, all cases but `count` become `whole`; or `count` for each value of a parameter.
+
+    Which stay depends on the names of the cases alone, so that a new case leaves the others where they are.
     """
-    count = getattr(config, "workerinput", {}).get("workercount", 1)
-    places = {Path(__file__).parent / name: place for place, name in enumerate(LONG)}
+    cases: dict[tuple[Any, ...], list[pytest.Item]] = {}
+    for item in items:
+        if marker := item.get_closest_marker("sample"):
+            value = item.callspec.params[marker.kwargs["each"]] if marker.kwargs else None  # type: ignore[attr-defined]
+            cases.setdefault((test_of(item), value, *marker.args), []).append(item)
+    for (*_, count), several in cases.items():
+        for item in sorted(several, key=lambda item: hashlib.sha256(item.name.encode()).digest())[count:]:
+            item.add_marker(pytest.mark.whole)
+
+
+def dealt(items: list[pytest.Item], count: int) -> list[pytest.Item]:
+    """The items in such an order that no process begins with a dear file when the others have finished.
+
+    `--dist worksteal` cuts them into equal shares in order, and whoever is done takes from the end of another's. So
+    files whose tests are marked `costs` come first in the shares, the dearest first, and each to the cheapest share.
+    """
+    costs: dict[Path, float] = {}
+    for item in items:
+        if marker := item.get_closest_marker("costs"):
+            costs[item.path] = costs.get(item.path, 0.0) + marker.args[0]
     shares: list[list[pytest.Item]] = [[] for _ in range(count)]
-    for item in sorted((item for item in items if item.path in places), key=lambda item: places[item.path]):
-        shares[places[item.path] % count].append(item)
-    others = iter([item for item in items if item.path not in places])
+    sums = [0.0] * count
+    for path in sorted(costs, key=lambda path: -costs[path]):
+        least = sums.index(min(sums))
+        sums[least] += costs[path]
+        shares[least] += [item for item in items if item.path == path]
+    others = iter([item for item in items if item.path not in costs])
     for share in shares:
         share += islice(others, max(0, len(items) // count - len(share)))
-    items[:] = [item for share in shares for item in share] + list(others)
+    return [item for share in shares for item in share] + list(others)
+
+
+@pytest.fixture(scope="module")
+def undrawn() -> Iterator[dict[str, Any]]:
+    """The runs of this file have no pictures; see undrawn.py."""
+    from undrawn import install
+
+    from s2rm_data.training import journal
+
+    with pytest.MonkeyPatch.context() as patch:
+        before = {name: getattr(journal, name) for name in ("draw_curves", "_draw_rows")}
+        for name, draw in before.items():
+            patch.setattr(journal, name, draw)  # restored at the end
+        install()
+        yield before
+
+
+@pytest.fixture
+def drawn(undrawn: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures for one test of such a file."""
+    from s2rm_data.training import journal
+
+    for name, draw in undrawn.items():
+        monkeypatch.setattr(journal, name, draw)
 
 
 @pytest.fixture

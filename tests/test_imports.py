@@ -1,4 +1,4 @@
-"""Imports point one way, down the list of LAYERS, and no stage names a world: checked on the source."""
+"""What a file may import is read from its path: checked on the source. No list here names a file."""
 
 from __future__ import annotations
 
@@ -11,38 +11,30 @@ from pathlib import Path
 import pytest
 
 import s2rm_data
-from s2rm_data.registry import WORLDS
+from s2rm_data.core.registry import WORLDS
 
 PACKAGE = Path(s2rm_data.__file__).parent
-LAYERS = [
-    {"api"},
-    {"cli"},
-    {"envs"},
-    {"training", "evaluation", "making", "inspection"},
-    {"loading", "models"},
-    {"store", "generators"},
-    {
-        "addresses", "errors", "registry", "config", "cores", "files", "interrupt", "sealing", "seeding", "philox",
-        "compiled",
-        "schema", "progress", "options", "world", "learning", "batch", "metrics", "painting", "scene", "",
-    },
-]  # fmt: skip
-BASE = len(LAYERS) - 1
-# Modules of a world stand beside the stage that asks for them; all its others only make data.
-WORLD_PARTS = {
-    "training": {
-        "evaluation", "rollouts", "tables", "figures", "examples", "robustness", "one_step", "paper", "inspection",
-        "stats", "recorder", "api", "foresight",
-    },
-    "loading": {"loading", "learning", "crops", "images", "scores"},
-}  # fmt: skip
-NAMES_A_WORLD = {"cli/sc2_server.py", "api.py", "envs"}  # a command, the front door's own names, the environments
-FORBIDDEN = {  # external package -> the only parts that may import it
+# A stage, and what its files may import beside each other. `generators/W/STAGE` may import what STAGE may.
+SEES = {"core": set[str]()}
+SEES["starcraft"] = SEES["store"] = {"core"}
+SEES["envs"] = {"core", "starcraft"}
+SEES["making"] = {"core", "store"}
+SEES["inspection"] = {"core", "store", "making"}
+SEES["learning"] = {"core", "store", "making"}
+SEES["models"] = SEES["learning"] | {"learning"}
+SEES["training"] = SEES["models"] | {"models"}
+SEES["evaluation"] = SEES["training"] | {"training", "inspection"}
+SEES["display"] = SEES["training"] | {"training"}
+SEES["api"] = SEES["evaluation"] | {"evaluation", "starcraft", "envs", "display"}
+SEES["cli"] = SEES["extend"] = SEES["api"] | {"api"}
+WORLD_FOLDERS = {"making", "learning", "evaluation", "inspection"}
+TORCH = {"learning", "models", "training", "evaluation", "api", "cli"}
+FORBIDDEN = {  # external package -> the only stages that may import it
     "zarr": {"store"},
     "click": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "display"},
 }
-TORCH = {"models", "loading", "training", "evaluation", "metrics", "cli", "batch", "learning", "api"}
+NAMES_A_WORLD = {"api", "cli/sc2_server.py"}  # the front door's own names, and a command
 
 
 def imports_of(path: Path) -> Iterator[tuple[str, ...]]:
@@ -63,82 +55,113 @@ def imports_of(path: Path) -> Iterator[tuple[str, ...]]:
                 yield (*str(node.module).split("."), alias.name)
 
 
-def layer(module: tuple[str, ...]) -> int:
-    """Of `("generators", "sc2", "loading", ...)`; smaller is higher."""
-    part = module[0] if module else ""
-    if part == "generators" and (len(module) == 2 or module[2:3] == ("world",)):
-        return layer(("training",))  # the world's door: what is behind it is imported when a stage asks
-    if part == "generators" and len(module) > 2:
-        for stage, names in WORLD_PARTS.items():
-            if module[2] in names:
-                return layer((stage,))
-    return next((depth for depth, parts in enumerate(LAYERS) if part in parts), BASE)
-
-
-def module_of(path: Path) -> tuple[str, ...]:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "__init__" else parts
-
-
-FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py" or path.parent != PACKAGE]
-named = pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-
-
-@named
-def test_imports_point_down(path: Path) -> None:
-    here = module_of(path)
-    if not here:
-        return  # the front door's lazy names
-    for imported in imports_of(path):
-        if imported[0] == "s2rm_data" and len(imported) > 1 and not imported[1].startswith("__"):
-            there = imported[1:]
-            same_part = there[0] == here[0]
-            beside = here[0] == "generators" and layer(there) == layer(here)
-            allowed = layer(there) > layer(here) or same_part or beside or layer(here) == layer(there) == BASE
-            assert allowed, f"{'.'.join(here)} must not import {'.'.join(there)}"
-            if same_part and here[0] == "generators":
-                assert layer(there) >= layer(here), f"{'.'.join(here)} makes data and must not import {there}"
-        assert here[0] in FORBIDDEN.get(imported[0], {here[0]}), f"{here[0]} must not import {imported[0]}"
-        if imported[0] == "torch" and here[0] == "generators":
-            assert layer(here) < layer(("generators",)), f"{'.'.join(here)} makes data and must not import torch"
-        elif imported[0] == "torch":
-            assert here[0] in TORCH, f"{here[0]} must not import torch"
-
-
-@named
-def test_no_stage_imports_or_names_a_world(path: Path) -> None:
-    where = path.relative_to(PACKAGE).as_posix()
-    if where.startswith("generators/") or where in NAMES_A_WORLD or where.split("/")[0] in NAMES_A_WORLD:
+def problems(where: Path, path: Path) -> Iterator[str]:
+    """What a file may not import; `where` is its path in the package, from which alone this is judged."""
+    parts = where.with_suffix("").parts
+    world = parts[1] if parts[0] == "generators" and len(parts) > 2 else ""
+    door = bool(world) and len(parts) == 3 and parts[2] in ("__init__", "world")  # imports the rest when it is asked
+    stage = ("evaluation" if door else parts[2]) if world else parts[0]
+    if stage.startswith("__"):
+        return  # the package's own front page and `python -m`
+    if world and not door and stage not in WORLD_FOLDERS:
+        yield f"{where} lies in no stage's folder; a world has {', '.join(sorted(WORLD_FOLDERS))}"
         return
-    worlds = set(WORLDS.names())
     for imported in imports_of(path):
-        assert imported[:2] != ("s2rm_data", "generators"), f"{where} imports {'.'.join(imported)}"
-    for node in ast.walk(ast.parse(path.read_text())):
-        assert not (isinstance(node, ast.Constant) and node.value in worlds), f"{where}:{node.lineno} names a world"
+        name = ".".join(imported)
+        if imported[0] == "torch" and (stage not in TORCH or door):
+            yield f"{where} must not import {name}"
+        if stage not in FORBIDDEN.get(imported[0], {stage}):
+            yield f"{where} must not import {name}"
+        if imported[0] != "s2rm_data" or len(imported) == 1 or imported[1].startswith("__"):
+            continue
+        if imported[1] == "generators" and len(imported) > 3:
+            there = imported[3]
+            inside = bool(world) and imported[2] == world
+            if not inside or not (there in {stage, "world"} or there in SEES[stage]):
+                yield f"{where} must not import {name}"
+        elif imported[1] not in {stage, *SEES[stage], *({"starcraft"} if world else ())} and imported[1:2] != (
+            "generators",
+        ):
+            yield f"{where} must not import {name}"
 
 
-def test_every_part_of_the_package_has_a_layer() -> None:
-    parts = {module_of(path)[0] for path in FILES if module_of(path)}
-    assert parts <= set().union(*LAYERS)
+FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("module", ["s2rm_data.making", "s2rm_data.generators.bballs", "s2rm_data.generators.sc2"])
-def test_making_data_needs_no_torch(module: str) -> None:
-    code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'zarr' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_imports_point_down() -> None:
+    found = [problem for where in FILES for problem in problems(where, PACKAGE / where)]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("module", ["s2rm_data", "s2rm_data.cli.data", "s2rm_data.cli.train", "s2rm_data.cli.eval"])
-def test_help_imports_nothing_heavy(module: str) -> None:
-    heavy = ("numpy", "numba", "torch", "zarr", "matplotlib", "scipy")
-    code = f"import sys, {module}; sys.exit(any(m in sys.modules for m in {heavy}))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_every_part_of_the_package_is_a_stage() -> None:
+    parts = {where.with_suffix("").parts[0] for where in FILES}
+    assert {part for part in parts if not part.startswith("__")} <= {*SEES, "generators"}
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "right"),
+    [
+        ("generators/bballs/learning/augment.py", "import torch", True),
+        ("generators/bballs/making/augment.py", "import torch", False),
+        ("generators/bballs/making/augment.py", "import s2rm_data.generators.bballs.learning.ball_crops", False),
+        ("generators/bballs/learning/augment.py", "from s2rm_data.generators.sc2.world import WORLD", False),
+        ("generators/bballs/augment.py", "import os", False),
+        ("starcraft/augment.py", "from s2rm_data.store import Store", False),
+        ("store/augment.py", "from s2rm_data.making import generate", False),
+        ("inspection/augment.py", "from s2rm_data.learning.batch import Batch", False),
+        ("evaluation/augment.py", "from s2rm_data.inspection.scene import Scene", True),
+        ("training/augment.py", "import click", False),
+    ],
+)
+def test_a_new_file_is_judged_by_where_it_lies(where: str, text: str, right: bool, tmp_path: Path) -> None:
+    file = tmp_path / "augment.py"
+    file.write_text(text)
+    assert (not list(problems(Path(where), file))) == right
+
+
+def test_no_stage_imports_or_names_a_world() -> None:
+    worlds = set(WORLDS.names())
+    for where in FILES:
+        stage = where.with_suffix("").parts[0]
+        if stage in {"generators", "starcraft", "__init__"} | NAMES_A_WORLD or where.as_posix() in NAMES_A_WORLD:
+            continue
+        for imported in imports_of(PACKAGE / where):
+            assert imported[:2] != ("s2rm_data", "generators"), f"{where} imports {'.'.join(imported)}"
+        for node in ast.walk(ast.parse((PACKAGE / where).read_text())):
+            assert not (isinstance(node, ast.Constant) and node.value in worlds), f"{where}:{node.lineno} names a world"
+
+
+LIGHT = {
+    "making data needs no PyTorch": (
+        ("s2rm_data.making", "s2rm_data.generators.bballs", "s2rm_data.generators.sc2", "s2rm_data.starcraft.battle"),
+        ("torch", "zarr"),
+    ),
+    "to show help imports nothing heavy": (
+        (
+            "s2rm_data",
+            "s2rm_data.envs",
+            "s2rm_data.extend",
+            "s2rm_data.cli.data",
+            "s2rm_data.cli.train",
+            "s2rm_data.cli.eval",
+        ),
+        ("numpy", "numba", "torch", "zarr", "matplotlib", "scipy"),
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", LIGHT)
+def test_what_imports_stay_light(claim: str) -> None:
+    modules, heavy = LIGHT[claim]
+    for module in modules:
+        code = f"import sys, {module}; sys.exit(any(m in sys.modules for m in {heavy}))"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0, module
 
 
 def test_the_help_of_every_world_imports_nothing_heavy() -> None:
     code = (
         "import sys; from click.testing import CliRunner; from s2rm_data.cli.data import data\n"
-        "from s2rm_data.registry import WORLDS\n"
+        "from s2rm_data.core.registry import WORLDS\n"
         "assert all(CliRunner().invoke(data, [name, '--help']).exit_code == 0 for name in WORLDS.names())\n"
         "sys.exit(any(m in sys.modules for m in ('numpy', 'numba', 'torch', 'zarr')))"
     )

@@ -22,6 +22,8 @@ def test_every_notebook_is_tested() -> None:
     assert sorted(TINY) == sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 
+@pytest.mark.costs(15)
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the notebook's own packages
 @pytest.mark.parametrize("name", TINY)
 def test_a_notebook_runs_and_shows_pictures_and_progress(
@@ -32,7 +34,7 @@ def test_a_notebook_runs_and_shows_pictures_and_progress(
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4)
     (parameters,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ())]
     parameters.source = TINY[name]
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=1200, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
     assert any("validation at step 2" in output.get("text", "") for output in outputs)

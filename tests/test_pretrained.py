@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import s2rm_data as s2
+from s2rm_data.core.errors import UsageError
+from s2rm_data.evaluation.runs import find_runs
 
 FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "pretrained").iterdir() if path.is_dir())
 MOST_BYTES = 3 * 10**6
@@ -24,6 +28,26 @@ def test_weights_are_small_and_tell_no_paths(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert folder.name == f"{config['config']['task']}-{config['config']['model']}"
     assert all(b"/tmp" not in path.read_bytes() for path in folder.glob("*.json*"))
+
+
+def test_weights_are_found_by_name_and_a_folder_of_that_name_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    count = s2.load_model("bballs-s2gru").parameter_count()
+    assert count == s2.load_model(FOLDERS[0].parent / "bballs-s2gru").parameter_count()
+    assert [path.name for path in find_runs([Path("sc2-s2gru"), Path("bballs-lstm")])] == ["sc2-s2gru", "bballs-lstm"]
+    with pytest.raises(UsageError, match="did you mean 'sc2-s2gru'"):
+        s2.load_model("sc2-s2gr")
+    shutil.copytree(FOLDERS[0].parent / "bballs-lstm", "bballs-s2gru")
+    assert s2.load_model("bballs-s2gru").parameter_count() != count
+
+
+def test_the_wheel_and_the_sdist_bring_the_weights_of_s2gru() -> None:
+    build = tomllib.loads((FOLDERS[0].parents[1] / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    named = {f"{world}-s2gru" for world in ("bballs", "sc2")}
+    assert build["wheel"]["force-include"] == {f"pretrained/{name}": f"s2rm_data/pretrained/{name}" for name in named}
+    assert "pretrained" in build["sdist"]["include"]
 
 
 def test_the_weights_for_balls_beat_the_copy_on_new_balls(tmp_path: Path) -> None:

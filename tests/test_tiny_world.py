@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from s2rm_data import registry
 from s2rm_data.cli.data import data
 from s2rm_data.cli.eval import evaluate
 from s2rm_data.cli.train import train
+from s2rm_data.core import plugins
 
 PLUGIN = ["--plugin", "tiny_world"]
 
 
 @pytest.fixture(autouse=True)
 def forget_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
+    monkeypatch.setattr(plugins, "_loaded", list(plugins._loaded))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of dots and a smoke run on it, made by the commands."""
     path = tmp_path_factory.mktemp("dots")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_loaded", list(registry._loaded))
+        patch.setattr(plugins, "_loaded", list(plugins._loaded))
         run(data, ["dots", "-o", str(path / "dots.zarr"), "-q", *PLUGIN])
         options = ["--preset", "smoke", "--set", "threads=1", "--steps", "4", "--set", "validate_every=2"]
         run(train, ["--store", str(path / "dots.zarr"), *options, "--out", str(path / "run"), "-q", *PLUGIN])
@@ -62,7 +62,7 @@ def test_it_is_previewed_counted_and_exported(folder: Path) -> None:
     run(data, ["stats", str(folder / "dots.zarr"), "-o", str(folder / "stats"), *PLUGIN])
     assert (folder / "stats/stats.json").exists() and (folder / "stats/dots.png").exists()
     run(data, ["export", str(folder / "dots.zarr"), "dots/val", "-f", "gif", "-o", str(folder / "gifs"), *PLUGIN])
-    assert len(list((folder / "gifs/dots-val").iterdir())) == 6
+    assert len(list((folder / "gifs/dots-val").glob("*.gif"))) == 6
 
 
 def test_it_is_shown_with_its_model(folder: Path) -> None:

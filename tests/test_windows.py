@@ -67,10 +67,11 @@ def test_what_needs_a_lock_is_refused_with_a_way_out(tmp_path: Path) -> None:
 
 def test_every_module_can_be_imported(tmp_path: Path) -> None:
     program = """
-import importlib, pkgutil, s2rm_data
-for found in pkgutil.walk_packages(s2rm_data.__path__, "s2rm_data."):
-    if not found.name.endswith("__main__"):
-        importlib.import_module(found.name)
+import importlib, pathlib, s2rm_data
+package = pathlib.Path(s2rm_data.__file__).parent
+for file in package.rglob("*.py"):
+    if file.stem != "__main__":
+        importlib.import_module(".".join(("s2rm_data", *file.relative_to(package).with_suffix("").parts)))
 print("all")
 """
     before = "import torch, torch.distributed, safetensors.torch, selectors, asyncio, multiprocessing.connection\n"

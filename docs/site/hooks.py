@@ -26,8 +26,29 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 LATEST = "latest"
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+LISTS = {
+    "decisions": "# Decisions\n\nWhy some things are as they are.",
+    "howto": "# How to",
+    "notebooks": "# Notebooks\n\nThey run as they are, on two cores in some minutes, and in Colab after `pip install`.",
+}
+# What people ask for comes first in the search, how it came about last.
+SOUGHT = {"index.md": 3, "install.md": 3, "tutorial.md": 4, "training.md": 4, "commands.md": 3, "changelog.md": 0.2}
+CSS = """
+.md-typeset pre.log { overflow-x: auto; overflow-wrap: anywhere; white-space: pre-wrap; font-size: .68rem; opacity: .8 }
+.md-typeset .output { overflow-x: auto }
+.md-typeset img { height: auto }
+"""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+
+
+def on_startup(**_: Any) -> None:
+    """A copy of the package with an __init__.py in every folder: mkdocstrings finds nothing below one without."""
+    copy = ROOT / "build" / "source" / "s2rm_data"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(ROOT / "s2rm_data", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (path for path in copy.rglob("*") if path.is_dir()):
+        (folder / "__init__.py").touch()
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -92,20 +113,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         text = notebook_markdown(json.loads(notebook.read_text()))
         files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=text))
-    files.append(File.generated(config, "decisions/index.md", content=_decisions()))
+    for folder, head in LISTS.items():
+        pages = {p.stem: _title(p) for p in sorted((ROOT / "docs" / folder).glob("*.md"))}
+        pages |= {p.stem: p.stem.capitalize() for p in sorted((ROOT / "docs" / folder).glob("*.ipynb"))}
+        listed = "\n".join(f"- [{title}]({name}.md)" for name, title in pages.items())
+        files.append(File.generated(config, f"{folder}/index.md", content=f"{head}\n\n{listed}\n"))
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        text = f"# examples/{example.name}\n\n````python\n{example.read_text()}````\n"
+        files.append(File.generated(config, f"examples/{example.stem}.md", content=text))
+    files.append(File.generated(config, "site.css", content=CSS))
     return files
 
 
-def _decisions() -> str:
-    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-    return "# Decisions\n\nWhy some things are as they are.\n\n" + "\n".join(
-        f"- [{_title(p)}]({p.name})" for p in pages
-    )
-
-
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links, outside code."""
+    """Links, outside code; and how much a page counts in a search."""
     here = page.file.src_uri
+    page.meta["search"] = {"boost": SOUGHT.get(here, 0.3 if here.startswith(("decisions/", "fidelity")) else 1)}
     parts = _CODE.split(markdown)
     parts[::2] = [_LINK.sub(lambda match: _relinked(match, here, files), part) for part in parts[::2]]
     return "".join(parts)
@@ -119,6 +142,7 @@ def _relinked(match: re.Match[str], here: str, files: Files) -> str:
     own = next((source for source, target in OUTSIDE.items() if target == here), f"docs/{here}")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(own), path))
     target = OUTSIDE.get(target, target.removeprefix("docs/"))
+    target = re.sub(r"^(notebooks/\w+)\.ipynb$|^(examples/\w+)\.py$", lambda m: f"{m[1] or m[2]}.md", target)
     target = f"{target}/index.md" if (ROOT / "docs" / target).is_dir() else target
     if files.get_file_from_path(target) is None:
         return text
@@ -170,4 +194,4 @@ def _output(output: dict[str, Any]) -> str:
     if "text/html" in data:
         return '<div class="output">' + "".join(data["text/html"]).replace("\n", " ") + "</div>"
     text = "".join(output.get("text", data.get("text/plain", "")))
-    return f"<pre>{html.escape(text)}</pre>" if text.strip() else ""
+    return f'<pre class="log">{html.escape(text)}</pre>' if text.strip() else ""

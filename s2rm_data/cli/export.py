@@ -1,24 +1,26 @@
-"""`s2rm-data export`."""
+"""`s2rm-data export` and `card`: data for people who work elsewhere."""
 
 from __future__ import annotations
 
+import datetime
 import functools
-import json
 from pathlib import Path
 
 import click
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH, out_folder
-from s2rm_data.cli.progress import progress_for
-from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.cli.sizes import human
+from s2rm_data.cli.options import STORE_PATH, group_argument, named_option, out_folder
+from s2rm_data.cli.run import say_json
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.amounts import human
+from s2rm_data.core.errors import ConflictError
+from s2rm_data.core.registry import EXPORT_FORMATS
+from s2rm_data.display.progress import progress_for
 
 
-@click.command(epilog=EXIT_STATUSES)
+@click.command
 @click.argument("store", type=STORE_PATH)
-@click.argument("group", nargs=-1, required=True)
-@click.option("-f", "--format", "form", default="npz", show_default=True, help="npz, hdf5, parquet, webdataset or gif.")
+@group_argument(nargs=-1, required=True)
+@named_option("-f", "--format", "form", names=EXPORT_FORMATS.names, words=".  [default: npz]", default="npz")
 @click.option("-n", "--count", type=int, default=None, help="Only the first sequences of each group.  [default: all]")
 @out_folder("exports", "Folder to write to.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there under the same names.")
@@ -48,19 +50,70 @@ def export(
       s2rm-data export data.zarr bballs/train -f webdataset        # exports/bballs-train/000000.tar, ...
       s2rm-data export data.zarr sc2/3s5z/val -f gif -n 3          # exports/sc2-3s5z-val/00000.gif, ...
     """
-    from s2rm_data.inspection.export import export as export_group
-    from s2rm_data.inspection.export import work_of
+    from s2rm_data.inspection.export_format import export as export_group
+    from s2rm_data.inspection.export_format import work_of
     from s2rm_data.store import Store
 
     opened = Store(store)
     groups = [opened[path] for path in dict.fromkeys(group)]
     write = functools.partial(export_group, form=form, folder=out, count=count, overwrite=overwrite)
-    with progress_for("exporting", "sequences" if form == "gif" else "bytes", quiet=quiet) as progress:
+    with progress_for("exporting", EXPORT_FORMATS.load(form).counts, quiet=quiet) as progress:
         progress.start(sum(work_of(chosen, form, count) for chosen in groups), 0)
         made = [write(chosen, progress=progress) for chosen in groups]
     sizes = {str(path): sum(p.stat().st_size for p in [path, *path.rglob("*")] if p.is_file()) for path in made}
     if as_json:
-        click.echo(json.dumps({"store": str(store), "format": form, "made": sizes}))
+        say_json(store=str(store), format=form, made=sizes)
     elif not quiet:
         for path, nbytes in sizes.items():
             click.echo(f"{path}  {human(nbytes)}")
+
+
+@click.command
+@click.argument("store", type=STORE_PATH)
+@out_folder("card", "Folder to write to.")
+@click.option("--title", default=None, help="Title of the data set.  [default: of its worlds]")
+@click.option("--author", default="The s2rm-data developers", show_default=True, help="Who publishes it.")
+@click.option("--license", "licence", default="mit", show_default=True, help="mit, apache-2.0, cc-by-4.0 or cc0-1.0.")
+@click.option("--date", "published", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication.  [default: today]")
+@click.option("--overwrite", is_flag=True, help="Replace a card that is there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no list of files.")
+def card(
+    store: StorePath,
+    out: Path,
+    title: str | None,
+    author: str,
+    licence: str,
+    published: datetime.datetime | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Describe STORE for people who find it: README.md with pictures and statistics, and Croissant metadata.
+
+    Put the store, and Parquet exports for Hugging Face if you like, into the same folder, and it can be published as it
+    is: the card lists the exports that it finds beside itself. Needs pip install 's2rm-data[publish]'.
+
+    \b
+    Examples:
+      s2rm-data card data.zarr
+      s2rm-data export data.zarr bballs/train bballs/val -f parquet -o card && s2rm-data card data.zarr
+    """
+    from s2rm_data.inspection.card import About, write_card
+    from s2rm_data.making.world import world_of
+    from s2rm_data.store import Store
+
+    opened = Store(store)
+    if (out / "README.md").exists() and not overwrite:
+        raise ConflictError(
+            f"{out / 'README.md'} is there already; choose another --out, or replace it with --overwrite"
+        )
+    worlds = dict.fromkeys(world_of(opened[path]).title for path in opened.groups)
+    about = About(
+        title=title or " and ".join(worlds),
+        author=author,
+        licence=licence,
+        published=str((published or datetime.datetime.now()).date()),
+    )
+    with progress_for("counting", "sequences", quiet=quiet) as progress:
+        written = write_card(opened, out, about, progress)
+    for path in () if quiet else written:
+        click.echo(str(path))

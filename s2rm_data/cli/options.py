@@ -1,31 +1,31 @@
-"""Options that several commands share, and how their values are spelled."""
+"""Options that several commands share, how their values are spelled, and options that worlds add to a command that
+knows none of them, such as `preview --agent`.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from s2rm_data.addresses import StorePath, store_path
-from s2rm_data.cli.sizes import size_nbytes
-from s2rm_data.cores import available_cores
-from s2rm_data.errors import UsageError
-from s2rm_data.options import Option
-from s2rm_data.registry import load_plugin
+import s2rm_data
+from s2rm_data.cli.run import EXIT_STATUSES
+from s2rm_data.core.addresses import StorePath, store_path
+from s2rm_data.core.check import Check
+from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.core.plugins import load_plugin
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.making.world import Option, World
 
-if TYPE_CHECKING:
-    from s2rm_data.store import ShardCache
-
-MAX_SEED = 2**63 - 1  # that of s2rm_data.seeding, which imports numpy
-MOST_WORKERS = 1024
-CACHE_SIZE = "50GB"
+MAX_SEED = 2**63 - 1  # that of s2rm_data.core.seeding, which imports numpy
 
 F = TypeVar("F", bound=Callable[..., Any])
+OptionsOf = Callable[[World], Iterable[Option]]
 
 
 class StorePathType(click.ParamType):
@@ -62,13 +62,26 @@ def out_folder(default: str, words: str) -> Callable[[F], F]:
 
 def metavar(option: Option) -> str:
     """What help texts show for the value of a world's option."""
-    kinds = {"str": "TEXT", "whole_number": "NUMBER", "integer": "NUMBER", "number": "NUMBER"}
-    return option.metavar or kinds.get(getattr(option.parse, "__name__", ""), "VALUE")
+    is_number = isinstance(option.parse, Check) and option.parse.is_number
+    return option.metavar or ("NUMBER" if is_number else "TEXT" if option.parse is str else "VALUE")
 
 
 def runs_option(words: str) -> Callable[[F], F]:
     """--run: run folders, as often as it is given."""
     return click.option("--run", "runs", type=click.Path(path_type=Path), multiple=True, help=words)
+
+
+def program(name: str, cls: type[click.Command], epilog: str = EXIT_STATUSES) -> Callable[[Callable[..., Any]], Any]:
+    """One of the package's programs: `--help`, `-h`, `--version` and `--plugin`."""
+
+    def made(function: Callable[..., Any]) -> Any:
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+        versioned = click.version_option(s2rm_data.__version__, prog_name=name)(function)
+        command = click.command(name, cls=cls, epilog=epilog, context_settings=settings)(versioned)
+        command.params.append(plugin_option())
+        return command
+
+    return made
 
 
 def plugin_option() -> click.Option:
@@ -118,19 +131,9 @@ def cache_options(command: F) -> F:
             "--cache", type=click.Path(path_type=Path), default=None,
             help="Folder for decoded shards: read the store through it instead of holding it in memory.",
         ),
-        click.option("--cache-size", default=None, help=f"How large that folder may become.  [default: {CACHE_SIZE}]"),
+        click.option("--cache-size", default=None, help="How large that folder may become.  [default: 50GB]"),
     ]  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
-
-
-def shard_cache(folder: Path | None, size: str | None) -> ShardCache | None:
-    if folder is None:
-        if size is not None:
-            raise UsageError(f"--cache-size {size} says how large a cache may be; say with --cache where it is")
-        return None
-    from s2rm_data.store import ShardCache
-
-    return ShardCache(folder, size_nbytes(size or CACHE_SIZE))
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -143,6 +146,19 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
     return complete
 
 
+def complete_groups(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For `shell_complete`: groups of the store that the line names."""
+    from s2rm_data.store import Store
+
+    with contextlib.suppress(S2RMError, OSError):
+        return [path for path in Store(context.params.get("store") or "").groups if path.startswith(incomplete)]
+    return []
+
+
+def group_argument(**settings: Any) -> Callable[[F], F]:
+    return click.argument("group", shell_complete=complete_groups, **settings)
+
+
 class NamedOption(click.Option):
     """One of some names, which the help lists and the shell completes; plug-ins may add to them until the last moment.
 
@@ -150,24 +166,84 @@ class NamedOption(click.Option):
     """
 
     names: Callable[[], Sequence[str]]
-    shown: str
+    words: str  # that follow the names
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names = self.names()
-        self.help = f"{', '.join(names[:-1])} or {names[-1]}.  [default: {self.shown}]"
+        self.help = f"{', '.join(names[:-1])} or {names[-1]}{self.words}"
         return super().get_help_record(ctx)
 
 
-def named_option(name: str, names: Callable[[], Sequence[str]], default: str) -> Callable[[F], F]:
-    made = type("Named", (NamedOption,), {"names": staticmethod(names), "shown": default})
-    return click.option(name, cls=made, default=None, shell_complete=completing(names), help=" ")
+def named_option(*flags: str, names: Callable[[], Sequence[str]], words: str, **settings: Any) -> Callable[[F], F]:
+    made = type("Named", (NamedOption,), {"names": staticmethod(names), "words": words})
+    return click.option(*flags, cls=made, shell_complete=completing(names), help=" ", **settings)
 
 
-def worker_count(workers: int | None) -> int:
-    if workers is None:
-        return available_cores()
-    if not 1 <= workers <= MOST_WORKERS:
-        raise UsageError(
-            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
-        )
-    return workers
+class WithWorldOptions(TakesPlugins):
+    """A command with the options of all worlds; what is given of them reaches it as `given`, by name.
+
+    Worlds are asked only when a command line is read, so that plug-ins are known. One that cannot be loaded is left
+    out here: the message comes when it is needed.
+    """
+
+    options_of: OptionsOf
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own = super().get_params(ctx)
+        return [*self.params, *_merged(self.options_of), *own[len(self.params) :]]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        names = {parameter.name for parameter in _merged(self.options_of)}
+        given = {name: ctx.params.pop(name) for name in [*ctx.params] if name in names}
+        ctx.params["given"] = {name: value for name, value in given.items() if value not in (None, ())}
+        return super().invoke(ctx)
+
+
+def with_world_options(options_of: OptionsOf) -> type[click.Command]:
+    return type("Command", (WithWorldOptions,), {"options_of": staticmethod(options_of)})
+
+
+def _merged(options_of: OptionsOf) -> list[click.Parameter]:
+    """One parameter per name; its help says for each world what it means there."""
+    found: dict[str, list[tuple[World, Option]]] = {}
+    for world in _loadable():
+        for option in options_of(world):
+            found.setdefault(option.name, []).append((world, option))
+    return [_parameter(meanings) for meanings in found.values()]
+
+
+def _loadable() -> Iterable[World]:
+    for name in WORLDS.names():
+        try:
+            yield WORLDS.load(name)
+        except UsageError:
+            continue
+
+
+def _parameter(meanings: list[tuple[World, Option]]) -> click.Option:
+    first, words = meanings[0][1], []
+    for world, option in meanings:
+        shown = option.shown or option.default
+        words.append(f"{world.name}: {option.help}" + ("" if shown in (None, "") else f"  [default: {shown}]"))
+    return click.Option(
+        [first.flag, first.name],
+        default=None,
+        multiple=first.many,
+        metavar=metavar(first),
+        help=" ".join(words),
+    )
+
+
+def world_values(worlds: Iterable[World], options_of: OptionsOf, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of the worlds, given or by default; one that none of them has is refused."""
+    worlds = list(worlds)
+    known = {option.name: option for world in worlds for option in options_of(world)}
+    for name in given:
+        if name not in known:
+            others = [world.name for world in _loadable() if any(o.name == name for o in options_of(world))]
+            flags = ", ".join(option.flag for option in known.values()) or "none"
+            raise UsageError(
+                f"--{name.replace('_', '-')} is an option of {' and '.join(others) or 'no world'}, not of "
+                f"{' or '.join(world.name for world in worlds)}, which has of its own: {flags}; leave it out"
+            )
+    return {name: option.value(given.get(name, option.default)) for name, option in known.items()}

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH, out_folder
-from s2rm_data.cli.progress import progress_for
-from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.cli.world_options import with_world_options, world_values
-from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.options import Option
-from s2rm_data.world import World, world_of
+from s2rm_data.cli.options import STORE_PATH, group_argument, out_folder, with_world_options, world_values
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.errors import ConflictError, UsageError
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.display.progress import progress_for
+from s2rm_data.making.world import Option, World, world_of
 
 if TYPE_CHECKING:
+    from s2rm_data.inspection.world_inspection import Inspection, Preview
     from s2rm_data.store import Store
 
 
@@ -25,9 +24,9 @@ def _options_of(world: World) -> tuple[Option, ...]:
     return inspection.preview_options if inspection else ()
 
 
-@click.command(cls=with_world_options(_options_of), epilog=EXIT_STATUSES)
+@click.command(cls=with_world_options(_options_of))
 @click.argument("store", type=STORE_PATH)
-@click.argument("group", required=False)
+@group_argument(required=False)
 @click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
 @click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
 @out_folder("previews", "Folder for the pictures.")
@@ -46,31 +45,36 @@ def preview(store: StorePath, group: str | None, number: int, rows: int, out: Pa
       s2rm-data preview data.zarr sc2/3s5z/train --agent 3
       s2rm-data preview sc2/Replays/3m_2026-01-01-12-00-00.SC2Replay
     """
-    from s2rm_data.inspection.world import inspection_of
-    from s2rm_data.painting import save_gif, save_image
+    from s2rm_data.inspection.world_inspection import inspection_of
     from s2rm_data.store import Store
 
     if isinstance(store, Path) and store.is_file():
-        _preview_file(store, group, rows, out, given)
+        _save(*_drawn_file(store, group, rows, given), out)
         return
     opened = Store(store)
     chosen = opened[group or _first_group(opened)]
     if not 0 <= number < len(chosen):
         raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
     options = world_values([world_of(chosen)], _options_of, given)
-    _make_folder(out)
+    _check_folder(out)
     inspection = inspection_of(chosen)
     with progress_for("drawing", "steps", quiet=False) as progress:
-        name, images, sheet = inspection.preview(chosen, number, rows, progress, **options)
-    click.echo(str(save_gif(images, out / f"{name}.gif", inspection.milliseconds)))
-    click.echo(str(save_image(sheet, out / f"{name}.png")))
+        drawn = inspection.preview(chosen, number, rows, progress, **options)
+    _save(inspection, drawn, out)
 
 
-def _preview_file(path: Path, group: str | None, rows: int, out: Path, given: dict[str, Any]) -> None:
-    """The first world that knows the file draws it."""
-    from s2rm_data.painting import save_gif, save_image
-    from s2rm_data.registry import WORLDS
+def _save(inspection: Inspection, drawn: Preview, out: Path) -> None:
+    from s2rm_data.core.paint import save_gif, save_image
+    from s2rm_data.core.write import make_folder
 
+    _check_folder(out)
+    make_folder(out)
+    click.echo(str(save_gif(drawn.images, out / f"{drawn.name}.gif", inspection.milliseconds)))
+    click.echo(str(save_image(drawn.sheet, out / f"{drawn.name}.png")))
+
+
+def _drawn_file(path: Path, group: str | None, rows: int, given: dict[str, Any]) -> tuple[Inspection, Preview]:
+    """By the first world that knows the file."""
     if group is not None:
         raise UsageError(f"{path} is a file and has no groups; leave out {group!r}")
     for world in (WORLDS.load(name) for name in WORLDS.names()):
@@ -80,10 +84,7 @@ def _preview_file(path: Path, group: str | None, rows: int, out: Path, given: di
             drawn = inspection.file_preview(path, rows, progress, **options) if inspection else None
         if drawn is not None:
             world_values([world], _options_of, given)
-            _make_folder(out)
-            click.echo(str(save_gif(drawn.images, out / f"{drawn.name}.gif", inspection.milliseconds)))
-            click.echo(str(save_image(drawn.sheet, out / f"{drawn.name}.png")))
-            return
+            return inspection, drawn
     raise UsageError(f"{path} is neither a store nor a replay saved by s2rm-data sc2-server; give one of them")
 
 
@@ -94,11 +95,8 @@ def _first_group(store: Store) -> str:
     return next((group for group in groups if group.endswith("/train")), groups[0])
 
 
-def _make_folder(out: Path) -> None:
-    from s2rm_data.files import make_folder
-
+def _check_folder(out: Path) -> None:
     if not out.parent.is_dir():
         raise UsageError(f"the folder {out.parent} does not exist; create it first, or choose another --out")
     if out.exists() and not out.is_dir():
         raise ConflictError(f"{out} is a file, not a folder; choose another --out")
-    make_folder(out)

@@ -1,4 +1,4 @@
-"""`s2rm-data remove` and `s2rm-data rename`."""
+"""`s2rm-data remove`, `rename` and `merge`: which groups a store has."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import sys
 
 import click
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.cli.options import STORE_PATH
-from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.cli.sizes import human
-from s2rm_data.errors import UsageError
+from s2rm_data.cli.options import STORE_PATH, group_argument
+from s2rm_data.cli.run import say_json
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.amounts import human
+from s2rm_data.core.errors import UsageError
 
 
-@click.command(epilog=EXIT_STATUSES)
+@click.command
 @click.argument("store", type=STORE_PATH)
-@click.argument("group", nargs=-1, required=True)
+@group_argument(nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def remove(store: StorePath, group: tuple[str, ...], yes: bool, quiet: bool) -> None:
@@ -40,9 +40,9 @@ def remove(store: StorePath, group: tuple[str, ...], yes: bool, quiet: bool) -> 
             click.echo(f"s2rm-data: {name} removed, {human(nbytes)}", err=True)
 
 
-@click.command(epilog=EXIT_STATUSES)
+@click.command
 @click.argument("store", type=STORE_PATH)
-@click.argument("group")
+@group_argument()
 @click.argument("name")
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def rename(store: StorePath, group: str, name: str, quiet: bool) -> None:
@@ -60,3 +60,31 @@ def rename(store: StorePath, group: str, name: str, quiet: bool) -> None:
     rename_group(store, group, name)
     if not quiet:
         click.echo(f"s2rm-data: {group} is {name} now", err=True)
+
+
+@click.command
+@click.argument("store", type=STORE_PATH)
+@click.option("--verify", is_flag=True, help="Read every byte of the parts first, not only their sizes.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+@click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
+def merge(store: StorePath, verify: bool, quiet: bool, as_json: bool) -> None:
+    """Commit the parts that were made in STORE with --part, all at once.
+
+    Refuses, and names, parts that are missing or not finished, and parts of unlike settings or versions. The result is
+    byte for byte the store that one process makes. A merge that was interrupted is finished by running it again.
+
+    \b
+    Example:
+      s2rm-data bballs --part 1/2 -o data.zarr       # on one machine
+      s2rm-data bballs --part 2/2 -o data.zarr       # on another one, or later
+      s2rm-data merge data.zarr
+    """
+    from s2rm_data import api
+
+    done = api.merge(store, verify=verify, quiet=quiet)
+    if as_json:
+        counts = {"parts": done.parts, "objects": done.objects, "bytes": done.nbytes}
+        say_json(store=str(store), groups=list(done.groups), **counts)
+    elif not quiet:
+        what = f"{done.parts:,} parts merged" if done.parts else "merged already"
+        click.echo(f"s2rm-data: {what}: {done.objects:,} objects, {human(done.nbytes)} in {store}", err=True)

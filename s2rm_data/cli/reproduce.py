@@ -16,15 +16,17 @@ from typing import IO, NoReturn, TypeVar
 
 import click
 
-import s2rm_data
-from s2rm_data.cli.options import TakesPlugins, completing, out_folder
-from s2rm_data.cli.run import EXIT_STATUSES, run
-from s2rm_data.cores import available_cores
-from s2rm_data.errors import S2RMError, UsageError, missing_component
+from s2rm_data.cli.options import TakesPlugins, completing, out_folder, program
+from s2rm_data.cli.run import run
+from s2rm_data.core.amounts import duration
+from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.core.machine import available_cores, child_environment
+from s2rm_data.core.optional import needed
+from s2rm_data.core.plugins import plugins_loaded
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.signals import SAME_COMMAND, Interrupt
+from s2rm_data.core.write import write_whole
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
-from s2rm_data.files import write_whole
-from s2rm_data.interrupt import SAME_COMMAND, Interrupt
-from s2rm_data.registry import WORLDS
 
 LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
 RELAY_SECONDS = 30.0  # between two lines of a program's progress
@@ -35,13 +37,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@click.command(
-    "s2rm-reproduce",
-    cls=TakesPlugins,
-    epilog=EXIT_STATUSES,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-@click.version_option(s2rm_data.__version__, prog_name="s2rm-reproduce")
+@program("s2rm-reproduce", TakesPlugins)
 @out_folder("reproduction", "Folder for data, runs and results.")
 @click.option("--size", default="laptop", show_default=True, help="laptop, or smoke: a rehearsal of some minutes.")
 @click.option(
@@ -60,28 +56,20 @@ Result = TypeVar("Result")
 @click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one per core]")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done; make and train nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    metavar="MODULE",
-    help="Module or .py file that brings a world or models of your own; may be repeated.",
-)
 def reproduce(
-    out: Path,
-    size: str,
-    worlds: tuple[str, ...],
-    steps: int | None,
-    jobs: int | None,
-    only_plan: bool,
-    yes: bool,
-    plugins: tuple[str, ...],
+    out: Path, size: str, worlds: tuple[str, ...], steps: int | None, jobs: int | None, only_plan: bool, yes: bool
 ) -> None:
     """Make the data, train every model with equal budget and equal search, evaluate all of them.
 
     Interrupt it at any time; the same command resumes it. Results, reports and the search are in OUT/results.
+
+    \b
+    Examples:
+      s2rm-reproduce --plan                # every command, in order
+      s2rm-reproduce --size smoke -y       # a rehearsal of some minutes
+      s2rm-reproduce --task bballs
     """
-    plan = _plan(out, size, worlds, plugins, steps)
+    plan = _plan(out, size, worlds, steps)
     side_by_side = jobs or available_cores()
     if only_plan:
         _show(plan)
@@ -91,7 +79,7 @@ def reproduce(
         _say(f"data, {number} of {len(jobs_of_data)}: {job.name}")
         _side_by_side(lambda job: _run(job, out), [job], 1)
     seconds = _estimate(plan, side_by_side)
-    _say(f"about {_duration(seconds)} of training left, {side_by_side} at once; the evaluation comes after it")
+    _say(f"about {duration(seconds)} of training left, {side_by_side} at once; the evaluation comes after it")
     if not yes and sys.stdin.isatty():
         click.confirm("start?", abort=True)
     begun = time.monotonic()
@@ -100,7 +88,7 @@ def reproduce(
             _stage(title, stage, side_by_side, out)
     for world in plan.worlds if len(plan.rates) > 1 else ():
         write_whole(out / "results" / f"{world}-search.md", [plan.search_markdown(world).encode()])
-    _say(f"done in {_duration(time.monotonic() - begun)}: {out / 'results'}")
+    _say(f"done in {duration(time.monotonic() - begun)}: {out / 'results'}")
 
 
 def _show(plan: Plan) -> None:
@@ -113,11 +101,10 @@ def _show(plan: Plan) -> None:
     _say(f"{steps:,} training steps left; without --plan, the data are made first and the time is measured on them")
 
 
-def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...], steps: int | None) -> Plan:
-    try:
-        from s2rm_data.evaluation.world import evaluation_of
-    except ModuleNotFoundError:
-        raise missing_component("torch", "train", "training and evaluating models") from None
+def _plan(out: Path, size: str, worlds: tuple[str, ...], steps: int | None) -> Plan:
+    needed("torch", "train", "training and evaluating models")
+    from s2rm_data.evaluation.world_evaluation import evaluation_of
+
     if size not in SIZES:
         raise UsageError(f"--size {size} is not known; the choices are {', '.join(SIZES)}")
     parts = {name: evaluation_of(WORLDS.load(name)).reproduction for name in worlds or WORLDS.names()}
@@ -125,6 +112,7 @@ def _plan(out: Path, size: str, worlds: tuple[str, ...], plugins: tuple[str, ...
         having = [name for name in WORLDS.names() if evaluation_of(WORLDS.load(name)).reproduction]
         raise UsageError(f"the world {without[0]} has no reproduction; those that have one: {', '.join(having)}")
     having_one = {name: part for name, part in parts.items() if part}
+    plugins = tuple(plugins_loaded())
     return Plan(folder=out, size=size, worlds=having_one, plugins=plugins, training_steps=steps)
 
 
@@ -209,7 +197,9 @@ def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.P
 
     It has a session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
     """
-    child = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    child = subprocess.Popen(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True, env=child_environment()
+    )
     _RUNNING.add(child)
     try:
         with child:
@@ -244,7 +234,7 @@ def _estimate(plan: Plan, side_by_side: int) -> float:
             steps = sum(job.steps for job in own)
             seconds = steps * _seconds_per_step(own[0], min(side_by_side, len(left)))
             runs = "1 run" if len(own) == 1 else f"{len(own)} runs"
-            _say(f"{world} {model}: {runs}, {steps:,} steps: {_duration(seconds)}")
+            _say(f"{world} {model}: {runs}, {steps:,} steps: {duration(seconds)}")
             total += seconds
     return total / side_by_side
 
@@ -269,11 +259,6 @@ def _timed(command: list[str], name: str) -> float:
         raise S2RMError(f"cannot time {name}: {err.strip()[-500:]}")
     found = json.loads(out)
     return float(found["seconds"]) / int(found["steps"])
-
-
-def _duration(seconds: float) -> str:
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
 
 
 def _say(text: str) -> None:

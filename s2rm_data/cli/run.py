@@ -6,6 +6,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import io
+import json
 import os
 import sys
 import warnings
@@ -13,8 +14,15 @@ from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, UsageError, nearest
-from s2rm_data.interrupt import begin_program, end_at_once, interrupt_message, raise_from_now_on, was_interrupted
+from s2rm_data.core.errors import (
+    DiskError,
+    InterruptedRunError,
+    S2RMError,
+    S2RMWarning,
+    UsageError,
+    nearest,
+)
+from s2rm_data.core.signals import begin_program, end_at_once, interrupt_message, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
 Exit status:
@@ -91,11 +99,21 @@ def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
 
 def _fail(message: str, status: int) -> NoReturn:
     end_at_once()
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
     _flush_output()
     if status == InterruptedRunError.exit_status:
         os._exit(status)  # not to wait for threads that may still be at work
     sys.exit(status)
+
+
+def say_json(**fields: Any) -> None:
+    """A summary on standard output."""
+    click.echo(json.dumps(fields))
+
+
+def printable(text: str) -> str:
+    """A message without what a terminal would act upon: names of files can hold any characters."""
+    return "".join(c if c.isprintable() or c == "\n" or "\ud800" <= c <= "\udfff" else ascii(c)[1:-1] for c in text)
 
 
 def _flush_output() -> None:
@@ -132,7 +150,8 @@ def _print_warnings(name: str) -> None:
     usual = warnings.formatwarning
 
     def format_warning(message: Warning | str, category: type[Warning], *where: Any) -> str:
-        return f"{name}: {message}\n" if issubclass(category, S2RMWarning) else usual(message, category, *where)
+        ours = issubclass(category, S2RMWarning)
+        return f"{name}: {printable(str(message))}\n" if ours else usual(message, category, *where)
 
     warnings.formatwarning = format_warning  # type: ignore[assignment]
 

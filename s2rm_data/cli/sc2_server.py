@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from s2rm_data.cli.run import EXIT_STATUSES
 
-
-@click.group("sc2-server", epilog=EXIT_STATUSES)
+@click.group("sc2-server")
 def sc2_server() -> None:
     """Let pysc2, SMAC and python-sc2 play the embedded engine in place of StarCraft II.
 
@@ -21,7 +19,7 @@ def sc2_server() -> None:
     """
 
 
-@sc2_server.command(epilog=EXIT_STATUSES)
+@sc2_server.command
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--scenario", multiple=True, help="A map for this scenario as well, such as 7s4z_vs_3c; may be repeated.")
 def install(folder: Path, scenario: tuple[str, ...]) -> None:
@@ -30,8 +28,8 @@ def install(folder: Path, scenario: tuple[str, ...]) -> None:
     `Maps/SMAC_Maps/NAME` is a SMAC map: battle follows battle. `Maps/Battles/NAME_battle` ends with its one battle, in
     victory, defeat or a tie. DIR may be laid out again; a folder with anything else in it is left alone.
     """
-    from s2rm_data.generators.sc2.api.packages import require_protocol
-    from s2rm_data.generators.sc2.api.server.install import install as lay_out
+    from s2rm_data.starcraft.api.protocol import require_protocol
+    from s2rm_data.starcraft.api.server.install import install as lay_out
 
     require_protocol()
     files = lay_out(folder, scenario)
@@ -39,7 +37,7 @@ def install(folder: Path, scenario: tuple[str, ...]) -> None:
     click.echo(f"s2rm-data: {maps} maps in {folder}; start clients with SC2PATH={folder.resolve()}", err=True)
 
 
-@sc2_server.command(epilog=EXIT_STATUSES)
+@sc2_server.command
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=5000, show_default=True, help="Port; 0 takes any free one."
 )
@@ -51,8 +49,8 @@ def run(port: int, host: str) -> None:
 
     There is no password and no encryption: anybody who can reach the address can play.
     """
-    from s2rm_data.generators.sc2.api.server.serve import is_open_to_others
-    from s2rm_data.generators.sc2.api.server.serve import run as serve
+    from s2rm_data.starcraft.api.server.serve import is_open_to_others
+    from s2rm_data.starcraft.api.server.serve import run as serve
 
     def ready(bound: int) -> None:
         if is_open_to_others(host):

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-import s2rm_data
-from s2rm_data.cli.options import STORE_PATH, cache_options, named_option, plugin_option, shard_cache
-from s2rm_data.cli.run import EXIT_STATUSES, run
-from s2rm_data.cli.train_command import asked, save, train_sweep
-from s2rm_data.cli.world_options import with_world_options
-from s2rm_data.errors import UsageError
-from s2rm_data.registry import MODELS, WORLDS
+from s2rm_data.cli.options import STORE_PATH, cache_options, named_option, program, with_world_options
+from s2rm_data.cli.run import EXIT_STATUSES, run, say_json
+from s2rm_data.cli.train_command import asked, requested, run_self_test, save, show_sweep
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.registry import LOGGERS, MODELS, PRESETS, WORLDS
+from s2rm_data.display.progress import say
 
 if TYPE_CHECKING:
+    from s2rm_data.api import TrainedRun
     from s2rm_data.training.config_file import Command
-    from s2rm_data.training.resolve import Overrides, ResolvedRun
+    from s2rm_data.training.resolve import ResolvedRun
 
 DIVERGED = "  7    training diverged: the loss is not finite or explodes; the last good checkpoint is kept"
 EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 
 
-@click.command(
-    cls=with_world_options(lambda world: world.training_options),
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+@program("s2rm-train", with_world_options(lambda world: world.training_options), EPILOG)
+@click.argument("path", metavar="[STORE]", type=STORE_PATH, default=None, required=False)
+@click.option(
+    "--store", type=STORE_PATH, default=None, help="Store with the data, made by s2rm-data; the same as STORE."
 )
-@click.option("--store", type=STORE_PATH, default=None, help="Store with the data, made by s2rm-data.")
 @cache_options
-@named_option("--task", WORLDS.names, "the first world of the store")
-@named_option("--model", MODELS.names, "s2gru")
-@named_option("--preset", lambda: ("paper", "laptop", "smoke"), "paper with a GPU, laptop without")
+@named_option("--task", names=WORLDS.names, words=".  [default: the first world of the store]")
+@named_option("--model", names=MODELS.names, words=".  [default: s2gru]")
+@named_option("--preset", names=PRESETS.names, words=".  [default: laptop]")
 @click.option("--seed", default=None, help="Seed of weights and batches; 0-2 trains one after the other.  [default: 0]")
 @click.option("--device", default=None, help="cpu, cuda or cuda:1.  [default: a GPU if there is one]")
 @click.option("--epochs", type=int, default=None, help="Budget in passes over the training sequences.")
@@ -61,7 +61,13 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 @click.option(
     "--save-config", type=click.Path(path_type=Path), default=None, help="Write such a file and train nothing."
 )
-@click.option("--log", multiple=True, metavar="WHERE", help="wandb or mlflow, beside TensorBoard; may be repeated.")
+@named_option(
+    "--log",
+    names=lambda: [name for name in LOGGERS.names() if name != "tensorboard"],
+    words=", beside TensorBoard; may be repeated.",
+    multiple=True,
+    metavar="WHERE",
+)
 @click.option(
     "--export",
     type=click.Path(path_type=Path),
@@ -78,7 +84,6 @@ EPILOG = EXIT_STATUSES.replace("  130 ", f"{DIVERGED}\n  130 ")
 @click.option("--list-models", is_flag=True, help="List the models with their parameters and config fields.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
-@click.version_option(s2rm_data.__version__, prog_name="s2rm-train")
 def train(**options: Any) -> None:
     """Train a world model on what is in a store.
 
@@ -87,7 +92,7 @@ def train(**options: Any) -> None:
 
     \b
     Examples:
-      s2rm-train --store data.zarr                               # S2GRU on the store's bouncing balls
+      s2rm-train data.zarr                                       # S2GRU on the store's bouncing balls
       s2rm-train --store data.zarr --preset laptop --dry-run     # how long would that take?
       s2rm-train --store data.zarr --task sc2 --model rmc --out runs/rmc
       s2rm-train --resume --out runs/rmc                         # resume after an interruption
@@ -101,6 +106,10 @@ def train(**options: Any) -> None:
       s2rm-train --self-test                                     # what works on this machine (docs/gpu.md)
       torchrun --nproc-per-node 2 -m s2rm_data.cli.train --store data.zarr   # two GPUs
     """
+    if (path := options.pop("path")) is not None:
+        if options["store"] not in (None, path):
+            raise UsageError(f"two stores were given, {path} and {options['store']}; give one")
+        options["store"] = path
     if options["list_models"]:
         list_models(as_json=options["as_json"])
         return
@@ -108,24 +117,16 @@ def train(**options: Any) -> None:
         export(options["out"], options["export"], quiet=options["quiet"])
         return
     if options["self_test"]:
-        from s2rm_data.cli.self_test import run_self_test
-
         run_self_test(options)
         return
-    from s2rm_data.training.resolve import Overrides
-
+    if not options["quiet"] and "torch" not in sys.modules:
+        say("loading PyTorch")  # which takes seconds from a cold disk
     command = asked(options)
-    options = options | command.options
-    overrides = Overrides(
-        **{name: options[name] for name in ("task", "model", "preset", "device")},
-        fields=command.fields,
-        options=options["given"],
-    )
-    train_run(overrides, command, options)
+    train_as_asked(command, options | command.options)
 
 
 def export(run: Path | None, folder: Path, *, quiet: bool) -> None:
-    from s2rm_data.training.export import export_run
+    from s2rm_data.training.folder import export_run
 
     if run is None:
         raise UsageError("--export needs the run to export; name its folder, as in --out runs/NAME --export FOLDER")
@@ -134,57 +135,46 @@ def export(run: Path | None, folder: Path, *, quiet: bool) -> None:
         click.echo(f"{folder}: {size / 1e6:.2f} MB; evaluate it with: s2rm-eval --run {folder} --store data.zarr")
 
 
-def train_run(overrides: Overrides, command: Command, options: dict[str, Any]) -> None:
-    from s2rm_data.cli.train_display import listener_for
-    from s2rm_data.training.protocol import Session
-    from s2rm_data.training.resolve import resolve_run
-    from s2rm_data.training.trackers import check_trackers, tracked
+def train_as_asked(command: Command, options: dict[str, Any]) -> None:
+    from s2rm_data import api
+    from s2rm_data.display.training import listener_for
+    from s2rm_data.training.processes import Processes
 
-    check_trackers(options["log"])
-    listener = listener_for(quiet=options["quiet"])
-    if command.sweep and not (options["dry_run"] or options["save_config"]):
-        train_sweep(overrides, command, options, listener)
-        return
-    session = Session(listener)
-    options["out"] = None if options["out"] is None else Path(options["out"])
-    chosen = {name: options[name] for name in ("out", "runs", "resume", "overwrite")}
-    cache = shard_cache(options["cache"], options["cache_size"])
-    run = resolve_run(options["store"], overrides, cache=cache, say=session.listener.say, **chosen)
-    if options["dry_run"]:
-        if session.processes.is_first:
+    request, listener = requested(command, options), listener_for(quiet=options["quiet"])
+    shown = {"quiet": options["quiet"], "as_json": options["as_json"]}
+    if options["dry_run"] or options["save_config"]:
+        run = request.resolve(listener.say)
+        if options["dry_run"] and Processes().is_first:
             show_estimate(run, as_json=options["as_json"])
-        return
-    if options["save_config"]:
-        save(options["save_config"], command, run)
-        return
-    if session.processes.is_first:
-        session.listener = tracked(listener, options["log"], run.options.out, vars(run.config))
-    try:
-        summary = session.train(run.config, run.store, run.options)
-    finally:
-        session.listener.stop()
-    if session.processes.is_first:
-        show_summary(summary, run.options.out, quiet=options["quiet"], as_json=options["as_json"])
+        elif options["save_config"]:
+            save(options["save_config"], command, run)
+    elif command.sweep:
+        show_sweep(api.train_sweep(request, command.sweep, listener), **shown)
+    else:
+        trained = api.train_request(request, listener)
+        if Processes().is_first:
+            show_summary(trained, **shown)
 
 
-def show_summary(summary: dict[str, Any], out: Path, *, quiet: bool, as_json: bool) -> None:
-    from s2rm_data.cli.train_display import scores_line
+def show_summary(trained: TrainedRun, *, quiet: bool, as_json: bool) -> None:
+    from s2rm_data.display.training import scores_line
 
+    summary = trained.summary
     if as_json:
-        click.echo(json.dumps({"run": str(out), **summary}))
+        say_json(run=str(trained.path), **summary)
     elif not quiet:
         titles = WORLDS.load(summary["task"]).learning().scores
         for name, found in summary["held_out"].items():
             scores = {key: value for key, value in found.items() if isinstance(value, float)}
             click.echo(f"{name}: loss {found['loss']:.4f}, {scores_line(scores, found['references'], titles)}")
-        click.echo(f"best weights, of step {summary['best_step']:,}: {out / 'best.safetensors'}")
+        click.echo(f"best weights, of step {summary['best_step']:,}: {trained.path / 'best.safetensors'}")
 
 
 def show_estimate(run: ResolvedRun, *, as_json: bool) -> None:
-    from s2rm_data.cli.train_display import duration
-    from s2rm_data.config import to_json
+    from s2rm_data.core.amounts import duration
+    from s2rm_data.core.check import to_json
+    from s2rm_data.training.cost import estimate
     from s2rm_data.training.data import RunData
-    from s2rm_data.training.estimate import estimate
 
     config, runs = run.config, run.options.runs
     data = RunData(run.store, config, run.options.groups)
@@ -192,7 +182,7 @@ def show_estimate(run: ResolvedRun, *, as_json: bool) -> None:
     times = runs + 1 if runs > 1 else 1
     if as_json:
         model = to_json(data.build_model().config)
-        click.echo(json.dumps({"dry_run": True, "config": to_json(config), "model_config": model, **vars(found)}))
+        say_json(dry_run=True, config=to_json(config), model_config=model, **vars(found))
         return
     for name, value in to_json(config).items():
         if name != "model_fields":
@@ -209,30 +199,20 @@ def show_estimate(run: ResolvedRun, *, as_json: bool) -> None:
 
 
 def list_models(*, as_json: bool) -> None:
-    from s2rm_data.config import to_json
+    from s2rm_data.core.check import to_json
     from s2rm_data.models import summaries
 
     found = summaries()
     if as_json:
-        click.echo(
-            json.dumps(
-                [
-                    {"model": s.name, "task": s.task, "parameters": s.parameters, "config": to_json(s.config)}
-                    for s in found
-                ]
-            )
-        )
+        keys = ("model", "task", "parameters", "config")
+        values = [(s.name, s.task, s.parameters, to_json(s.config)) for s in found]
+        click.echo(json.dumps([dict(zip(keys, of_one, strict=True)) for of_one in values]))
         return
     wide, wider = (2 + max(len(getattr(s, name)) for s in found) for name in ("name", "task"))
-    for summary in found:
-        click.echo(
-            f"{summary.name:<{wide}}{summary.task:<{wider}}{summary.parameters:>12,} parameters  {summary.description}"
-        )
-        fields = {k: v for k, v in to_json(summary.config).items() if k != "task"}
+    for s in found:
+        click.echo(f"{s.name:<{wide}}{s.task:<{wider}}{s.parameters:>12,} parameters  {s.description}")
+        fields = {k: v for k, v in to_json(s.config).items() if k != "task"}
         click.echo("       " + ", ".join(f"{name}={json.dumps(value)}" for name, value in fields.items()))
-
-
-train.params.append(plugin_option())
 
 
 def main() -> NoReturn:

@@ -1,25 +1,26 @@
-"""What a user asks of `s2rm-train`, from the command line and from a file, and the sweep that may come of it."""
+"""What a user asks of `s2rm-train`, from the command line and from a file; the table of a sweep; `--self-test`."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from s2rm_data.cli.options import shard_cache
-from s2rm_data.errors import UsageError
-from s2rm_data.registry import WORLDS
+from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.core.registry import WORLDS
 
 if TYPE_CHECKING:
+    from s2rm_data.store import Store
     from s2rm_data.training.config_file import Command
-    from s2rm_data.training.listener import Listener
-    from s2rm_data.training.resolve import Overrides, ResolvedRun
+    from s2rm_data.training.resolve import ResolvedRun, TrainingRequest
 
 MOST_SEEDS = 1000
+_SELF_TEST_SIZES = {"train": 8, "val": 2, "test": 0}  # of the store that is made, as far as the world has these options
 _FIELDS = ("seed", "epochs", "steps", "batch_size", "lr")  # that have an option of their own
 
 
@@ -65,20 +66,12 @@ def _assignments(assignments: Sequence[str]) -> tuple[dict[str, Any], dict[str, 
     several: dict[str, list[Any]] = {}
     for assignment in assignments:
         ((name, value),) = parse_assignments((assignment,)).items()
-        if isinstance(value, str) and "," in value and not _is_json(assignment.partition("=")[2]):
+        if isinstance(value, str) and "," in value and value == assignment.partition("=")[2].strip():  # not JSON
             parts = [parse_assignments((f"{name}={part}",))[name] for part in value.split(",")]
             several[name] = parts
         else:
             single[name] = value
     return single, several
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def save(path: Path, command: Command, run: ResolvedRun) -> None:
@@ -93,38 +86,25 @@ def save(path: Path, command: Command, run: ResolvedRun) -> None:
     click.echo(f"s2rm-train: {path} written; run it with: s2rm-train --config {path}", err=True)
 
 
-def train_sweep(overrides: Overrides, command: Command, options: Mapping[str, Any], listener: Listener) -> None:
-    """All points one after the other, then one table."""
-    from s2rm_data.training.protocol import Session
-    from s2rm_data.training.resolve import resolve_run
-    from s2rm_data.training.sweep import Sweep, run_sweep
-    from s2rm_data.training.trackers import tracked
+def requested(command: Command, options: Mapping[str, Any]) -> TrainingRequest:
+    from s2rm_data.api import shard_cache
+    from s2rm_data.training.resolve import Overrides, TrainingRequest
 
-    if options["runs"]:
-        raise UsageError("--runs chooses a seed by itself; leave it out, or give --seed 0-2 to train several")
-    sweep = Sweep(command.sweep)
-    folder = Path(options["out"] or "runs/sweep")
-    count = len(sweep.points)
-    cache = shard_cache(options["cache"], options["cache_size"])
+    names = {name: options[name] for name in ("task", "model", "preset", "device")}
+    return TrainingRequest(
+        store=options["store"],
+        overrides=Overrides(**names, fields=command.fields, options=options["given"]),
+        out=None if options["out"] is None else Path(options["out"]),
+        cache=shard_cache(options["cache"], options["cache_size"]),
+        log=tuple(options["log"]),
+        **{name: options[name] for name in ("runs", "resume", "overwrite")},
+    )
 
-    def train(point: dict[str, Any], out: Path) -> dict[str, Any]:
-        listener.say(f"run {sweep.points.index(point) + 1} of {count}: {sweep.name(point)}")
-        own = dataclasses.replace(overrides, fields=overrides.fields | point)
-        run = resolve_run(options["store"], own, out=out, resume=True, cache=cache, say=lambda text: None)
-        session = Session(tracked(listener, options["log"], out, vars(run.config)))
-        try:
-            return session.train(run.config, run.store, run.options)
-        finally:
-            session.listener.stop()
 
-    # What cannot be resolved is refused before anything is trained.
-    for point in sweep.points:
-        checked = dataclasses.replace(overrides, fields=overrides.fields | point)
-        resolve_run(options["store"], checked, out=folder / sweep.name(point), resume=True, say=lambda text: None)
-    found = run_sweep(sweep, folder, train, resume=options["resume"])
-    if options["as_json"]:
+def show_sweep(found: Sequence[Mapping[str, Any]], *, quiet: bool, as_json: bool) -> None:
+    if as_json:
         click.echo(json.dumps(found))
-    elif not options["quiet"]:
+    elif not quiet:
         _print_table(found)
 
 
@@ -152,3 +132,41 @@ def _spread(values: tuple[float, float, float] | None, digits: int) -> str:
         return "-"
     mean, low, high = (f"{value:.{digits}f}" for value in values)
     return mean if low == high else f"{mean} ({low} to {high})"
+
+
+def run_self_test(options: dict[str, Any]) -> None:
+    """On the store given, or on a small one of the world's; fails if a check does."""
+    from s2rm_data.store import Store
+    from s2rm_data.training.self_test import FAILED, SKIPPED, bench_for, self_test
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        task = options["task"] or WORLDS.names()[0]
+        store = Store(options["store"]) if options["store"] else _made(task, folder)
+        chosen = options["task"] if options["store"] else task
+        checks = []
+        for check in self_test(bench_for(store, folder, chosen, options["model"], options["device"])):
+            checks.append(check)
+            if not options["as_json"] and not options["quiet"]:
+                click.echo(f"{check.verdict:<8}{check.name:<18}{check.detail}")
+    if options["as_json"]:
+        click.echo(json.dumps([vars(check) for check in checks]))
+    failed = [check.name for check in checks if check.verdict == FAILED]
+    skipped = [check.name for check in checks if check.verdict == SKIPPED]
+    if failed:
+        raise S2RMError(f"self-test: {', '.join(failed)} failed; see docs/gpu.md")
+    if not options["quiet"] and not options["as_json"]:
+        rest = f"; not checked here: {', '.join(skipped)}" if skipped else ""
+        click.echo(f"verdict: {len(checks) - len(skipped)} of {len(checks)} checks hold, none failed{rest}")
+
+
+def _made(task: str, folder: Path) -> Store:
+    from s2rm_data.making.run import generate
+    from s2rm_data.store import Store
+
+    world = WORLDS.load(task)
+    known = {option.name for option in world.options}
+    making = world.prepare({name: value for name, value in _SELF_TEST_SIZES.items() if name in known})
+    with making.open() as splits:
+        generate(list(splits), folder / "data.zarr")
+    return Store(folder / "data.zarr")

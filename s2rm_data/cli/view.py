@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import urllib.parse
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from s2rm_data.addresses import StorePath
 from s2rm_data.cli.options import STORE_PATH, runs_option
-from s2rm_data.cli.progress import progress_for
-from s2rm_data.cli.run import EXIT_STATUSES
-from s2rm_data.cli.sizes import human
-from s2rm_data.errors import ConflictError, UsageError, missing_component
-from s2rm_data.options import whole_numbers
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.amounts import human
+from s2rm_data.core.errors import ConflictError, UsageError
+from s2rm_data.core.optional import needed
+from s2rm_data.display.progress import progress_for
+from s2rm_data.making.world import whole_numbers
 
 if TYPE_CHECKING:
-    from s2rm_data.inspection.viewer.answers import Answers, Foresight
+    from s2rm_data.inspection.viewer.answers import Answers, Predictor
     from s2rm_data.store import Store
 
 
-@click.command(epilog=EXIT_STATUSES)
+@click.command
 @click.argument("store", type=STORE_PATH)
 @runs_option(
     "Run folder of s2rm-train whose predictions are shown beside the truth, or a folder of them; may be repeated."
@@ -35,8 +36,17 @@ if TYPE_CHECKING:
 @click.option(
     "--export", type=click.Path(path_type=Path), metavar="FILE", help="Write one HTML file instead of serving."
 )
-@click.option("--group", "groups", multiple=True, help="Group in --export; may be repeated.  [default: one per world]")
-@click.option("--numbers", default="0-2", show_default=True, help="Sequences of each group in --export: 0-2 or 4,7.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="Group shown first, or in --export; there it may be repeated.  [default: one per world]",
+)
+@click.option(
+    "--numbers",
+    default=None,
+    help="Sequence shown first, or those of each group in --export: 0-2 or 4,7.  [default: 0; in --export 0-2]",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the file of --export.")
 def view(
     store: StorePath,
@@ -46,7 +56,7 @@ def view(
     no_browser: bool,
     export: Path | None,
     groups: tuple[str, ...],
-    numbers: str,
+    numbers: str | None,
     overwrite: bool,
 ) -> None:
     """Look at STORE in the browser: play any sequence, see what observers see and, with --run, what models predict.
@@ -58,6 +68,7 @@ def view(
     Examples:
       s2rm-data view data.zarr
       s2rm-data view data.zarr --run runs/s2gru --run runs/lstm
+      s2rm-data view data.zarr --group sc2/3s5z/val --numbers 4
       s2rm-data view data.zarr --export page.html
       s2rm-data view data.zarr --group sc2/3s5z/val --numbers 4,7 --export battles.html
     """
@@ -66,12 +77,24 @@ def view(
 
     opened = Store(store)
     chosen = _groups(opened, groups)
-    answers = Answers(opened, _foresight(runs, device) if runs else None)
+    answers = Answers(opened, _predictor(runs, device) if runs else None)
     if export is None:
-        _serve(answers, port, browser=not no_browser)
+        _serve(answers, port, _first_shown(opened, groups, numbers), browser=not no_browser)
         return
     _check_target(export, overwrite)
-    _write(answers, export, chosen, _numbers(numbers))
+    _write(answers, export, chosen, _numbers(numbers or "0-2"))
+
+
+def _first_shown(store: Store, groups: Sequence[str], numbers: str | None) -> str:
+    """The part of the address that says what the page opens with."""
+    if len(groups) > 1 or (numbers and len(_numbers(numbers)) > 1):
+        raise UsageError("the page opens with one sequence; give one --group and one of --numbers, or --export FILE")
+    if not groups and numbers is None:
+        return ""
+    path, number = _groups(store, groups)[0], _numbers(numbers or "0")[0]
+    if number >= len(store[path]):
+        raise UsageError(f"--numbers {number} is out of range; {path} has 0 to {len(store[path]) - 1}")
+    return f"#{urllib.parse.urlencode({'group': path, 'number': number})}"
 
 
 def _numbers(given: str) -> Sequence[int]:
@@ -93,18 +116,17 @@ def _groups(store: Store, given: Sequence[str]) -> list[str]:
     return list(worlds.values())
 
 
-def _foresight(runs: Sequence[Path], device: str | None) -> Foresight:
-    try:
-        from s2rm_data.evaluation.foresight import RunForesight
-        from s2rm_data.evaluation.runs import load_runs
-        from s2rm_data.models.device import choose_device
-    except ModuleNotFoundError:
-        raise missing_component("torch", "train", "predictions of a model") from None
+def _predictor(runs: Sequence[Path], device: str | None) -> Predictor:
+    needed("torch", "train", "predictions of a model")
+    from s2rm_data.evaluation.runs import load_runs
+    from s2rm_data.evaluation.viewer_predictions import RunPredictor
+    from s2rm_data.models.device import choose_device
+
     on = choose_device(device)
-    return RunForesight(load_runs(runs, on), on)
+    return RunPredictor(load_runs(runs, on), on)
 
 
-def _serve(answers: Answers, port: int, *, browser: bool) -> None:
+def _serve(answers: Answers, port: int, shown: str, *, browser: bool) -> None:
     from s2rm_data.inspection.viewer.server import HOST, ViewerServer
 
     try:
@@ -112,9 +134,9 @@ def _serve(answers: Answers, port: int, *, browser: bool) -> None:
     except OSError as error:
         raise UsageError(f"port {port} of {HOST} cannot be used ({error.strerror}); choose another --port") from None
     with server:
-        click.echo(f"s2rm-data: showing {server.url} (Ctrl-C ends it)", err=True)
+        click.echo(f"s2rm-data: showing {server.url}{shown} (Ctrl-C ends it)", err=True)
         if browser and _has_screen():
-            webbrowser.open(server.url)
+            webbrowser.open(server.url + shown)
         server.serve_forever()
 
 
@@ -131,7 +153,7 @@ def _check_target(export: Path, overwrite: bool) -> None:
 
 
 def _write(answers: Answers, export: Path, groups: Sequence[str], numbers: Sequence[int]) -> None:
-    from s2rm_data.inspection.viewer.single_file import write_page
+    from s2rm_data.inspection.viewer.page import write_page
 
     with progress_for("exporting", "answers", quiet=False) as progress:
         nbytes = write_page(answers, export, groups, numbers, progress)

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from s2rm_data.evaluation.entrants import titles_of
+from s2rm_data.core.paint import SAFE_COLOURS, new_figure
+from s2rm_data.evaluation.candidates import titles_of
 from s2rm_data.evaluation.report import Page, Section
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.tables import Cell, Row, Table
-from s2rm_data.evaluation.world import WorldEvaluation
-from s2rm_data.painting import new_figure
+from s2rm_data.evaluation.world_evaluation import WorldEvaluation
+from s2rm_data.models import WorldModel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,17 +49,20 @@ class Enclaves:
         }
 
 
+def has_enclaves(model: Any) -> bool:
+    return isinstance(model, WorldModel) and model.has_enclaves
+
+
 def enclaves_of(runs: Sequence[Run]) -> dict[str, Enclaves]:
     """Of every run whose model has enclaves, by name."""
     found = {}
     for run in runs:
-        enclaves = getattr(run.model, "enclaves", None)
-        if enclaves is not None:
+        if has_enclaves(run.model):
             width, height = (int(extent) for extent in run.model.config.arena_size)
             y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
             device = next(run.model.parameters()).device
             with torch.inference_mode():
-                maps = enclaves(torch.stack([x, y], -1).float().to(device))
+                maps = run.model.enclaves(torch.stack([x, y], -1).float().to(device))
             found[run.name] = Enclaves(maps=maps.float().cpu().numpy())
     return found
 
@@ -135,9 +139,11 @@ def draw_enclaves(
 
 
 def _draw_overlay(panel: Any, maps: NDArray[np.float32], world: WorldEvaluation, shown: dict[str, Any]) -> None:
-    modules, height, width = maps.shape
-    panel.imshow(_overlay(maps), **shown)
-    for covered, colour in zip((maps > 0).astype(float), _colours(modules), strict=True):
+    (modules, height, width), strength = maps.shape, maps.max(0)[..., None]
+    colours = _colours(modules)
+    # The strongest module's colour, paler where it is weak, white where there is none.
+    panel.imshow(1 - strength * (1 - colours[maps.argmax(0)]), **shown)
+    for covered, colour in zip((maps > 0).astype(float), colours, strict=True):
         if 0 < covered.mean() < 1:
             x, y = np.arange(width) + 0.5, np.arange(height) + 0.5
             panel.contour(x, y, covered, levels=[0.5], colors=[colour], linewidths=0.8)
@@ -150,13 +156,6 @@ def _draw_overlay(panel: Any, maps: NDArray[np.float32], world: WorldEvaluation,
 
 def _colours(modules: int) -> NDArray[np.float64]:
     """(M, 3)."""
-    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
 
-    name = "tab10" if modules <= 10 else "tab20"
-    return np.array([colormaps[name](number % 20)[:3] for number in range(modules)])
-
-
-def _overlay(maps: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(S, S, 3): the strongest module's colour, paler where it is weak, white where there is none."""
-    strength = maps.max(0)[..., None]
-    return 1 - strength * (1 - _colours(len(maps))[maps.argmax(0)])
+    return np.array([to_rgb(SAFE_COLOURS[number % len(SAFE_COLOURS)]) for number in range(modules)])

@@ -1,25 +1,42 @@
-"""A whole evaluation: what is measured in every world that the runs are of, as typed results and as tables."""
+"""A whole evaluation: what is measured in every world that the runs are of, as typed results, as tables and as files.
+
+results.json            every number, of every run
+tables/*.csv            one line per cell: mean over seeds, interval, the paper's number
+tables.md               the tables as Markdown, to be pasted into a page or an issue
+figures/*.png, *.svg, *.pdf   each figure
+rollouts/*.gif          truth above each model
+report.html             all of it on one page that needs nothing else
+"""
 
 from __future__ import annotations
 
+import datetime
+import json
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 
 import s2rm_data
-from s2rm_data.config import at_least, check_fields
-from s2rm_data.errors import UsageError, did_you_mean
-from s2rm_data.evaluation.enclaves import Enclaves, enclave_table, enclaves_of
-from s2rm_data.evaluation.entrants import Entrant, as_runs, entries_of, evaluating
+from s2rm_data.core.check import at_least, check_fields
+from s2rm_data.core.errors import ConflictError, DiskError, UsageError, did_you_mean
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.signals import program_name
+from s2rm_data.core.write import PARTIAL, check_replaceable, make_folder, replaced_folder, write_whole
+from s2rm_data.evaluation.candidates import Candidate, as_runs, entries_of, evaluating, first_of_each
+from s2rm_data.evaluation.curves import learning_curve_section
+from s2rm_data.evaluation.enclaves import Enclaves, enclave_section, enclave_table, enclaves_of
+from s2rm_data.evaluation.report import Page, Section, page
 from s2rm_data.evaluation.runs import Run
-from s2rm_data.evaluation.tables import Table, Tables
-from s2rm_data.evaluation.world import Context, WorldEvaluation, WorldResults, evaluation_of
+from s2rm_data.evaluation.tables import Table, Tables, gains
+from s2rm_data.evaluation.world_evaluation import Context, WorldEvaluation, WorldResults, evaluation_of
 from s2rm_data.models.device import choose_device
-from s2rm_data.progress import Progress
-from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 
 FORMAT = "s2rm-data results 2"
@@ -31,7 +48,7 @@ class EvalConfig:
 
     `sequences`: for the scores with all views. `dropped_sequences`: for those with views dropped, which cost as much
     again for every fraction. `rollout_sequences`: for roll-outs. `dropped_views`: the fractions of the views that are
-    left out; None for the world's own. `options`: those that worlds add, by name.
+    left out; None for the world's own. `options`: those that worlds add, by name. `quick`: it was to be a first look.
     """
 
     sequences: Annotated[int, at_least(1)] | None = None
@@ -39,6 +56,7 @@ class EvalConfig:
     rollout_sequences: Annotated[int, at_least(1)] | None = 50
     dropped_views: tuple[float, ...] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    quick: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -49,7 +67,9 @@ class EvalConfig:
         own = {name: value for name, value in given.items() if name in {f.name for f in fields(cls)}}
         options = {name: value for name, value in given.items() if name not in own}
         small = {"sequences": 20, "dropped_sequences": 5, "rollout_sequences": 5, "dropped_views": (0.0, 0.2, 0.5, 0.8)}
-        return cls(**{**(small if quick else {}), **own, "options": {**own.get("options", {}), **options}})
+        return cls(
+            **{**(small if quick else {}), **own, "options": {**own.get("options", {}), **options}, "quick": quick}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +82,7 @@ class Evaluation:
     settings: Mapping[str, Any]
     worlds: Mapping[str, WorldResults]
     enclaves: Mapping[str, Enclaves]
+    digests: Mapping[str, str] = field(default_factory=dict)  # of the content of the groups scored, by path
 
     @cached_property
     def tables(self) -> Tables:
@@ -72,10 +93,11 @@ class Evaluation:
 
     @cached_property
     def world_tables(self) -> dict[str, dict[str, list[Table]]]:
-        return {
-            name: self.evaluation_of(name).tables(results, entries_of(self.runs_of(name)))
-            for name, results in self.worlds.items()
-        }
+        found = {}
+        for name, results in self.worlds.items():
+            own = self.evaluation_of(name).tables(results, entries_of(self.runs_of(name)))
+            found[name] = {**own, "gains": gains([table for tables in own.values() for table in tables])}
+        return found
 
     def evaluation_of(self, world: str) -> WorldEvaluation:
         return evaluation_of(WORLDS.load(world))
@@ -91,6 +113,7 @@ class Evaluation:
             "format": FORMAT,
             "package": f"s2rm-data {s2rm_data.__version__}",
             "store": str(self.store.path),
+            "digests": dict(self.digests),
             "config": {**{name: getattr(self.config, name) for name in counts}, **self.settings},
             "runs": {run.name: run.to_json() for run in self.runs},
             **{name: found.to_json() for name, found in self.worlds.items()},
@@ -102,7 +125,7 @@ class Evaluation:
 
 
 def evaluate(
-    entrants: Iterable[Entrant],
+    candidates: Iterable[Candidate],
     store: Store,
     config: EvalConfig | None = None,
     *,
@@ -111,7 +134,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate run folders, `Run`s and `OwnModel`s on a store, each in its own world."""
     config, device, progress = config or EvalConfig(), device or choose_device(None), progress or Progress()
-    runs = as_runs(entrants, device)
+    runs = as_runs(candidates, device)
     worlds = {run.world: evaluation_of(WORLDS.load(run.world)) for run in runs}
     _check_options(worlds, config.options)
     contexts = {
@@ -131,7 +154,16 @@ def evaluate(
         results = {name: world.evaluate(contexts[name], plans[name]) for name, world in worlds.items()}
         enclaves = enclaves_of(runs)
     settings = {key: value for name, world in worlds.items() for key, value in world.settings(contexts[name]).items()}
-    return Evaluation(runs=runs, store=store, config=config, settings=settings, worlds=results, enclaves=enclaves)
+    scored = {group.path: group for plan in plans.values() for groups in plan.values() for group in groups}
+    return Evaluation(
+        runs=runs,
+        store=store,
+        config=config,
+        settings=settings,
+        worlds=results,
+        enclaves=enclaves,
+        digests={path: scored[path].content_digest() for path in sorted(scored)},
+    )
 
 
 def _check_options(worlds: Mapping[str, WorldEvaluation], given: Mapping[str, Any]) -> None:
@@ -142,3 +174,80 @@ def _check_options(worlds: Mapping[str, WorldEvaluation], given: Mapping[str, An
             raise UsageError(
                 f"the evaluation of {' and '.join(worlds)} has no option {name!r}{did_you_mean(name, known, it_has)}"
             )
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Before hours of work: can the results be written, and is nothing in the way?"""
+    folder = folder.resolve()
+    if folder.exists() and not folder.is_dir():
+        raise ConflictError(f"{folder} is a file; give --out another name")
+    if (folder / "results.json").exists() and not overwrite:
+        raise ConflictError(f"{folder} holds the results of another evaluation; add --overwrite, or give another --out")
+    check_replaceable(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        probe = folder.with_name(f"{folder.name}.probe{PARTIAL}")
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise DiskError(f"cannot write to {folder}: {error.strerror or error}; choose another --out") from None
+
+
+def write_artefacts(made: Evaluation, folder: Path) -> None:
+    """Replace an earlier evaluation in the folder, at once; results of two are never mixed."""
+    make_folder(folder.resolve().parent)
+    with replaced_folder(folder.resolve()) as partial:
+        _write(made, partial)
+
+
+def _write(made: Evaluation, folder: Path) -> None:
+    make_folder(folder / "tables")
+    for table in made.tables.values():
+        write_whole(folder / "tables" / f"{table.name}.csv", [_text_bytes(table.to_csv())])
+    markdown = "\n".join(table.to_markdown() for table in made.tables.values())
+    write_whole(folder / "tables.md", [_text_bytes(markdown)])
+    notes = [note for name in made.worlds if (note := made.evaluation_of(name).paper_note)]
+    facts: dict[str, Any] = {name: made.results[name] for name in ("package", "store", "digests")}
+    facts |= {"date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}", "command": _command(), "quick": _quick(made.config)}
+    report = page(made.runs, _sections(made, folder), notes=notes, **facts)
+    write_whole(folder / "report.html", [_text_bytes(report)])
+    write_whole(folder / "results.json", [(json.dumps(made.results, indent=1) + "\n").encode()])
+
+
+def _command() -> str:
+    """As it was typed, where a command was."""
+    typed = program_name() == "s2rm-eval"
+    return shlex.join([program_name(), *sys.argv[1:]]) if typed else "s2.evaluate, in Python"
+
+
+def _quick(config: EvalConfig) -> str:
+    counts = f"{config.sequences} sequences of each group at most, {config.dropped_sequences} with views dropped"
+    return f"{counts}, {config.rollout_sequences} rolled out" if config.quick else ""
+
+
+def _text_bytes(text: str) -> bytes:
+    """In UTF-8; names of files, which can be any bytes, are shown as they would be in a message."""
+    return text.encode(errors="backslashreplace")
+
+
+def _sections(made: Evaluation, folder: Path) -> list[Section]:
+    def page_of(world: str) -> Page:
+        runs = made.runs_of(world)
+        return Page(folder=folder, store=made.store, entries=entries_of(runs), drawn=first_of_each(runs))
+
+    sections = []
+    for name, results in made.worlds.items():
+        world, own = made.evaluation_of(name), page_of(name)
+        sections += world.sections(results, made.world_tables[name], own)
+        if added := made.world_tables[name]["gains"]:
+            text = "What each model adds to one that sees the same views and remembers nothing: the rest is reading."
+            sections.append(
+                Section(title=f"{world.world.title}: gain over no memory", text=text, tables=added, folded=True)
+            )
+        if curves := learning_curve_section(own.entries, world.learning, name, own):
+            sections.append(curves)
+    if made.enclaves:
+        worlds = {name: made.evaluation_of(name) for name in made.worlds}
+        everything = page_of(next(iter(worlds)))
+        sections.append(enclave_section(made.enclaves, made.runs, worlds, made.tables["enclaves"], everything))
+    return sections

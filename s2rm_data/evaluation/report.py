@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.errors import missing_component
-from s2rm_data.evaluation.entrants import Entry
+from s2rm_data.core.optional import needed
+from s2rm_data.core.paint import save_figure, save_gif
+from s2rm_data.core.write import make_folder
+from s2rm_data.evaluation.candidates import Entry
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.tables import Row, Table
-from s2rm_data.files import make_folder
-from s2rm_data.painting import save_figure, save_gif
 from s2rm_data.store import Store
 
 if TYPE_CHECKING:
@@ -30,13 +30,16 @@ _TYPES = {".png": "image/png", ".gif": "image/gif"}
 
 @dataclass(kw_only=True)
 class Section:
-    """`folded`: its tables open on a click, and do not count for the verdict at the top."""
+    """`folded`: its tables open on a click, and do not count for the verdict at the top. `lead`: of its figures the
+    one, truth beside prediction, that stands above all.
+    """
 
     title: str
     text: str = ""
     figures: list[tuple[Path, str]] = field(default_factory=list)  # (file, caption)
     tables: list[Table] = field(default_factory=list)
     folded: bool = False
+    lead: tuple[Path, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,48 +50,48 @@ class Page:
     store: Store
     entries: Sequence[Entry]
     drawn: Mapping[str, str]
-    files: list[Path]
 
     def add_figure(self, section: Section, name: str, figure: Figure, caption: str = "") -> None:
-        """To figures/, as PNG and as SVG, and to the section."""
-        paths = save_figure(figure, self.folder / "figures" / name)
-        self.files.extend(paths)
-        section.figures.append((paths[0], caption))
+        """To figures/, as PNG, SVG and PDF, and to the section."""
+        path = save_figure(figure, self.folder / "figures" / name, ("png", "svg", "pdf"))[0]
+        section.figures.append((path, caption))
 
     def add_animation(
         self, section: Section, name: str, images: Iterable[Image], milliseconds: int, caption: str = ""
     ) -> None:
         """To rollouts/, as GIF, and to the section."""
         make_folder(self.folder / "rollouts")
-        path = save_gif(images, self.folder / "rollouts" / f"{name}.gif", milliseconds)
-        self.files.append(path)
-        section.figures.append((path, caption))
+        section.figures.append((save_gif(images, self.folder / "rollouts" / f"{name}.gif", milliseconds), caption))
 
 
 @dataclass(kw_only=True)
 class _Verdict:
-    """In how many columns of the tables a model beats the references, and the rows where it does not."""
+    """In how many columns of the tables a model beats the references, and the rows where it does not. `standing`:
+    won (everywhere), mixed (in half or more), lost.
+    """
 
     label: str
     won: int = 0
     compared: int = 0
     lost: list[tuple[Table, Row]] = field(default_factory=list)
 
+    @property
+    def standing(self) -> str:
+        return standing(self.won, self.compared)
+
+
+def standing(won: int, compared: int) -> str:
+    return "won" if won == compared else "mixed" if 2 * won >= compared else "lost"
+
 
 @cache
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ModuleNotFoundError:
-        raise missing_component("jinja2", "train", "a report") from None
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    jinja2 = needed("jinja2", "train", "a report")
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    settings = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    environment = jinja2.Environment(loader=loader, **settings)
     environment.tests["endingwith"] = str.endswith
+    environment.globals["standing"] = standing
     return environment
 
 
@@ -97,27 +100,27 @@ def table_html(table: Table) -> str:
     return str(_environment().get_template("table.html").module.show(table))
 
 
-def page(
-    runs: Sequence[Run], sections: Sequence[Section], *, package: str, store: str, notes: Sequence[str] = ()
-) -> str:
-    """`notes`: what the paper says of the worlds evaluated."""
-    return str(
+def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
+    """`facts`: package, store, command, date, quick (how little was looked at, if so), digests of the groups by path,
+    and notes: what the paper says of the worlds evaluated.
+    """
+    facts = {"quick": "", "digests": {}, "date": "", "command": "", "notes": ()} | facts
+    shown = (
         _environment()
         .get_template("report.html")
         .render(
             title="Evaluation of " + ", ".join(dict.fromkeys(run.label for run in runs)),
-            package=package,
-            store=store,
-            runs=runs,
-            sections=sections,
-            verdicts=_verdicts(sections),
             rehearsals=list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke")),
-            notes=notes,
+            verdicts=_verdicts(sections),
             paper=PAPER,
             budget=_budget,
             inlined=_inlined,
+            runs=runs,
+            sections=sections,
+            **facts,
         )
     )
+    return str(shown)
 
 
 def _verdicts(sections: Sequence[Section]) -> list[_Verdict]:

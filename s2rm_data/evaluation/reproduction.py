@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.files import read_regular
+from s2rm_data.core.errors import DamagedStoreError, UsageError
+from s2rm_data.core.read import read_regular
 
 SEARCH_SEED = 100
 DIVERGED = "diverged"  # file left in a run folder by a training that ended with exit status 7

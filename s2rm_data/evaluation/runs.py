@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from s2rm_data.batch import Batch, Prediction
-from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError, missing_component
+from s2rm_data.core.addresses import StorePath, store_path
+from s2rm_data.core.errors import DamagedStoreError, S2RMWarning, UsageError
+from s2rm_data.core.optional import needed
+from s2rm_data.core.registry import MODELS, WORLDS
+from s2rm_data.learning.batch import Batch, Prediction
 from s2rm_data.models import WorldModel
-from s2rm_data.registry import MODELS, WORLDS
-from s2rm_data.sealing import CONFIG, is_run, read_run
+from s2rm_data.training.folder import CONFIG, is_run, no_run, read_run, run_folder
 
 WEIGHTS, SUMMARY = "best.safetensors", "summary.json"  # the second is written when training is finished
 # Fields of a run's config that say nothing about what is learned.
@@ -28,27 +30,38 @@ _STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How a model appears in tables and figures; `colour` empty: one that is still free."""
+    """How a model appears in tables and figures; `colour` empty: one that is still free.
+
+    `reference`: among what others are compared with. `in_paper`: the paper's number of this model is one of it.
+    """
 
     title: str
     colour: str = ""
     marker: str = "x"
     place: int = 100
     oracle: bool = False
+    reference: bool = False
+    in_paper: bool = True
 
 
-def look_of(model_name: str) -> Look:
-    """What the model's class says of itself; a model that is not registered has its name only."""
+def look_of(model_name: str, *, skip: bool = False) -> Look:
+    """What the model's class says of itself; a model that is not registered has its name only.
+
+    With a skip that its class does not have by itself it is another model, with a name of its own.
+    """
     if model_name not in MODELS.names():
         return Look(title=model_name)
     model: type[WorldModel] = MODELS.load(model_name)
-    return Look(
+    look = Look(
         title=model.title or model_name,
         colour=model.colour,
         marker=model.marker,
         place=model.place,
         oracle=model.needs_next_views,
+        reference=model.is_reference,
     )
+    varied = skip and not model.is_reference
+    return replace(look, title=f"{look.title} + skip", colour="", in_paper=False) if varied else look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +98,12 @@ class Run:
         modules = isinstance(self.model, torch.nn.Module)
         return sum(p.numel() for p in self.model.parameters()) if modules else None
 
+    @property
+    def view(self) -> dict[str, Any]:
+        """How its images are drawn, in worlds that draw them as a model wants them; nothing if it does not say."""
+        fields = WORLDS.load(self.world).learning().view_fields if isinstance(self.model, WorldModel) else ()
+        return {name: getattr(self.model.config, name) for name in fields}
+
     def predict(self, batch: Batch) -> Prediction:
         return self.model(batch)
 
@@ -102,16 +121,32 @@ class Run:
         }
 
 
+def view_of(runs: Sequence[Run]) -> dict[str, Any]:
+    """The one view of all runs that say how their images are drawn."""
+    drawn = [run for run in runs if run.view]
+    for run in drawn[1:]:
+        if run.view != drawn[0].view:
+            one, other = (", ".join(f"{k} {v}" for k, v in r.view.items()) for r in (drawn[0], run))
+            raise UsageError(
+                f"{drawn[0].name} sees images of {one}, {run.name} of {other}: they have unlike targets, and scores "
+                "that cannot be compared; evaluate them apart, each with an --out of its own"
+            )
+    return drawn[0].view if drawn else {}
+
+
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`)."""
+    """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`).
+
+    Runs that come with the package are found by their names.
+    """
     found: list[Path] = []
-    for path in paths:
+    for path in map(run_folder, paths):
         if (path / CONFIG).exists():
             inside = [path]
         elif path.is_dir():
             inside = _finished(path)
         else:
-            raise UsageError(f"there is no run folder at {path}; train one with s2rm-train, or list them with ls runs")
+            raise no_run(path)
         if not inside:
             raise UsageError(f"{path} is not a run folder of s2rm-train, nor are there any in it: no {CONFIG}")
         found += inside
@@ -136,7 +171,10 @@ def _finished(folder: Path) -> list[Path]:
 def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list[Run]:
     folders = find_runs(paths)
     documents = [read_run(folder) for folder in folders]
-    labels = _labels(documents, folders)
+    configs = [document["config"] for document in documents]
+    models = [_load_model(folder, config) for folder, config in zip(folders, configs, strict=True)]
+    looks = [look_of(c["model"], skip=model.config.skip) for c, model in zip(configs, models, strict=True)]
+    labels = _labels(documents, folders, looks)
     names = _names(folders)
     return [
         Run(
@@ -149,18 +187,31 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
             config=document["config"],
             facts=document.get("store", {}).get("groups", {}),
             store=str(document.get("store", {}).get("path", "")),
-            model=_load_model(folder, document["config"]).to(device).eval(),
-            look=look_of(document["config"]["model"]),
+            model=model.to(device).eval(),
+            look=look,
         )
-        for name, label, folder, document in zip(names, labels, folders, documents, strict=True)
+        for name, label, folder, document, model, look in zip(
+            names, labels, folders, documents, models, looks, strict=True
+        )
     ]
 
 
+def store_of(runs: Iterable[Run]) -> StorePath:
+    """The store that the runs were trained on, if it is the same for all and still there."""
+    paths = dict.fromkeys(run.store for run in runs)
+    if len(paths) > 1:
+        raise UsageError(f"the runs were trained on different stores ({', '.join(paths)}); name one with --store")
+    path = next(iter(paths), "")
+    found = store_path(path) if path else None
+    if found is None or (isinstance(found, Path) and not found.exists()):
+        raise UsageError(
+            f"the store the runs were trained on ({path or 'unknown'}) is not there; name one with --store"
+        )
+    return found
+
+
 def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
-    try:
-        from s2rm_data.models.weights import load_model
-    except ModuleNotFoundError:
-        raise missing_component("safetensors", "train", "reading weights") from None
+    load_model = needed("s2rm_data.models.weights", "train", "reading weights").load_model
     path = folder / WEIGHTS
     if not path.exists():
         raise UsageError(
@@ -170,7 +221,7 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     MODELS.require(config["model"])
     WORLDS.require(config["task"])
     try:
-        model = load_model(path)
+        model: WorldModel = load_model(path)
     except (RuntimeError, UsageError) as error:
         raise DamagedStoreError(f"{path} cannot be used as weights: {error}") from None
     if model.config.task != config["task"]:
@@ -178,17 +229,15 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     return model
 
 
-def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path]) -> list[str]:
+def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path], looks: Sequence[Look]) -> list[str]:
     """The model's title; followed by the folder's name where runs of one model differ in more than the seed."""
     kinds = [_kind(document) for document in documents]
+    shown = [(look.title, document["config"]["task"]) for look, document in zip(looks, documents, strict=True)]
     labels = []
-    for kind, document, folder in zip(kinds, documents, folders, strict=True):
-        model, task = document["config"]["model"], document["config"]["task"]
-        title = look_of(model).title
-        alike = [(d["config"]["model"], d["config"]["task"]) == (model, task) for d in documents]
-        same_model = {k for k, same in zip(kinds, alike, strict=True) if same}
+    for kind, own, folder in zip(kinds, shown, folders, strict=True):
+        same_model = {k for k, other in zip(kinds, shown, strict=True) if other == own}
         first = folders[kinds.index(kind)]
-        labels.append(title if len(same_model) == 1 else f"{title} ({first.name or folder.resolve().name})")
+        labels.append(own[0] if len(same_model) == 1 else f"{own[0]} ({first.name or folder.resolve().name})")
     return labels
 
 

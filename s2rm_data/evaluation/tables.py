@@ -8,14 +8,26 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from s2rm_data.errors import UnknownNameError, did_you_mean
-from s2rm_data.evaluation.entrants import Entry
+from s2rm_data.core.errors import UnknownNameError, did_you_mean
+from s2rm_data.evaluation.candidates import Entry
 from s2rm_data.evaluation.runs import look_of
 
 Scores = Mapping[str, float]
+LEAST_RANGE = 0.05  # between a copy and a ceiling, for a share of it to mean something
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """`direction`: a model should beat what stands `below`; what stands `above` is told more than a model is. `share`:
+    of what is attainable that its score stands for, from 0 (a copy) to 1 (a ceiling); None for neither.
+    """
+
+    title: str
+    direction: str = "below"
+    share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +62,11 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """`values`: one per seed. `paper`: the paper's number."""
+    """`values`: one per seed. `paper`: the paper's number. `against`: of the seeds whose mean the values are less."""
 
     values: tuple[float, ...] = ()
     paper: float | None = None
+    against: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float | None:
@@ -61,19 +74,24 @@ class Cell:
 
     @property
     def half_width(self) -> float | None:
-        """Of the 95% interval of the mean over seeds (Student's t); None with a single one."""
+        """Of the 95% interval of the mean over seeds (Student's t; of a gain, Welch's); None with a single one."""
         from scipy.stats import sem, t
 
-        count = len(self.values)
-        if count < 2:
+        samples = [values for values in (self.values, self.against) if len(values) > 1]
+        if len(self.values) < 2:
             return None
-        return float(t.ppf(0.975, count - 1) * sem(self.values))
+        squares = [float(sem(values)) ** 2 for values in samples]
+        if not sum(squares):
+            return 0.0
+        freedom = sum(squares) ** 2 / sum(s**2 / (len(v) - 1) for s, v in zip(squares, samples, strict=True))
+        return float(t.ppf(0.975, freedom) * sum(squares) ** 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """`kind` is model, reference or paper. `model`: its title, which several configs, and the paper, share. `oracle`:
-    it reads what it predicts, and is not called the best.
+    it reads what it predicts, and is not called the best. `memoryless`: a trained reference, over which others gain.
+    `above`, `share`: see `Reference`.
     """
 
     label: str
@@ -83,6 +101,9 @@ class Row:
     colour: str = ""
     marker: str = "x"
     oracle: bool = False
+    memoryless: bool = False
+    above: bool = False
+    share: float | None = None
     note: str = ""
 
 
@@ -128,10 +149,10 @@ class Table:
         return compared and mean is not None and mean == self.best(column)
 
     def ahead(self, row: Row) -> tuple[int, int]:
-        """In how many columns the row is above every reference, and in how many it was compared."""
+        """In how many columns the row beats every reference from below, and in how many it was compared."""
         won = compared = 0
         for column, cell in enumerate(row.cells):
-            limits = [r.cells[column].mean for r in self.rows if r.kind == "reference"]
+            limits = [r.cells[column].mean for r in self.rows if r.kind == "reference" and not r.above]
             known = [limit for limit in limits if limit is not None]
             if cell.mean is not None and known:
                 compared += 1
@@ -214,44 +235,104 @@ class Tables(Mapping[str, Table]):
 def compare(
     entries: Sequence[Entry],
     columns: Mapping[str, Column],
-    references: Mapping[str, str],
+    references: Mapping[str, str | Reference],
     paper_models: Sequence[str] = (),
 ) -> tuple[Row, ...]:
-    """Rows: models in the paper's order, then references (by name, with titles), then `paper_models` not run."""
-    limits = {name: [column.references.get(name) for column in columns.values()] for name in references}
-    rows = [_model_row(entry, columns, limits, references) for entry in entries]
-    for name, title in references.items():
-        cells = [Cell(values=() if value is None else (value,)) for value in limits[name]]
-        rows.append(Row(label=title, kind="reference", cells=tuple(cells)))
-    for model in (m for m in paper_models if m not in [entry.model_name for entry in entries]):
-        cells = [Cell(paper=column.paper.get(model)) for column in columns.values()]
+    """Rows: models in the paper's order, then references (by name; a title alone stands below; trained ones last), then
+    `paper_models` not run.
+    """
+    described = {name: Reference(title=r) if isinstance(r, str) else r for name, r in references.items()}
+    values = {name: [column.references.get(name) for column in columns.values()] for name in described}
+    limits = {name: own for name, own in values.items() if described[name].direction == "below"}
+    trained = {entry.label: _cells(entry, columns) for entry in entries if entry.look.reference}
+    limits |= {label: [cell.mean for cell in cells] for label, cells in trained.items()}
+    titles = {**{name: r.title for name, r in described.items()}, **{label: label for label in trained}}
+    rows = []
+    for entry in (entry for entry in entries if not entry.look.reference):
+        cells, look = _cells(entry, columns), entry.look
+        shown: dict[str, Any] = {"colour": entry.colour, "marker": look.marker, "oracle": look.oracle}
+        note = _note(cells, list(columns), limits, titles)
+        rows.append(Row(label=entry.label, model=look.title, kind="model", cells=cells, note=note, **shown))
+    for name, r in described.items():
+        cells = tuple(Cell(values=() if value is None else (value,)) for value in values[name])
+        if r.direction == "below" or any(cell.values for cell in cells):
+            above = r.direction == "above"
+            rows.append(Row(label=r.title, kind="reference", cells=cells, above=above, share=r.share))
+    rows += [Row(label=label, kind="reference", cells=cells, memoryless=True) for label, cells in trained.items()]
+    for model in (m for m in paper_models if m not in [entry.paper_name for entry in entries]):
+        cells = tuple(Cell(paper=column.paper.get(model)) for column in columns.values())
         if any(cell.paper is not None for cell in cells):
             look = look_of(model)
             label = f"{look.title} (not run here)"
-            rows.append(Row(label=label, model=look.title, kind="paper", cells=tuple(cells), colour=look.colour))
+            rows.append(Row(label=label, model=look.title, kind="paper", cells=cells, colour=look.colour))
     return tuple(rows)
 
 
-def _model_row(
-    entry: Entry,
-    columns: Mapping[str, Column],
-    limits: Mapping[str, Sequence[float | None]],
-    references: Mapping[str, str],
-) -> Row:
-    cells = []
-    for column in columns.values():
-        found = [column.runs.get(run.name) for run in entry.runs]
-        cells.append(Cell(values=tuple(v for v in found if v is not None), paper=column.paper.get(entry.model_name)))
-    return Row(
-        label=entry.label,
-        model=entry.look.title,
-        kind="model",
-        cells=tuple(cells),
-        colour=entry.colour,
-        marker=entry.look.marker,
-        oracle=entry.look.oracle,
-        note=_note(cells, list(columns), limits, references),
+def _cells(entry: Entry, columns: Mapping[str, Column]) -> tuple[Cell, ...]:
+    found = [[column.runs.get(run.name) for run in entry.runs] for column in columns.values()]
+    papers = [column.paper.get(entry.paper_name) for column in columns.values()]
+    return tuple(
+        Cell(values=tuple(v for v in values if v is not None), paper=paper)
+        for values, paper in zip(found, papers, strict=True)
     )
+
+
+def gains(tables: Sequence[Table]) -> list[Table]:
+    """Of each table that has a trained model without memory: what every other one adds to it."""
+    found = []
+    for table in tables:
+        without = next((row for row in table.rows if row.memoryless), None)
+        models = [row for row in table.rows if row.kind == "model"]
+        if without is None or not models:
+            continue
+        rows = [replace(row, note="", cells=tuple(map(_gain, row.cells, without.cells))) for row in models]
+        found.append(
+            replace(
+                table,
+                name=f"{table.name}_gain",
+                title=f"{table.title}: gain over no memory",
+                caption=f"Scores less the mean of {without.label}, with intervals over the seeds of both.",
+                rows=tuple(rows),
+                short=(),
+            )
+        )
+    return found
+
+
+def shares(tables: Sequence[Table]) -> list[Table]:
+    """Of each table that has both: how far each model comes from what stands for 0 to what stands for 1."""
+    found = []
+    for table in tables:
+        low, high = (next((row for row in table.rows if row.share == end), None) for end in (0.0, 1.0))
+        if low is None or high is None:
+            continue
+        rows = [
+            replace(row, note="", cells=tuple(map(_share, row.cells, low.cells, high.cells)))
+            for row in table.rows
+            if row.kind == "model" or row.memoryless
+        ]
+        found.append(
+            replace(
+                table,
+                name=f"{table.name}_share",
+                title=f"{table.title}: share of what is attainable",
+                caption=f"(model - low) / (high - low), where low is: {low.label}; high: {high.label}.",
+                rows=tuple(rows),
+                short=(),
+            )
+        )
+    return found
+
+
+def _share(cell: Cell, low: Cell, high: Cell) -> Cell:
+    if low.mean is None or high.mean is None or high.mean - low.mean < LEAST_RANGE:
+        return Cell()
+    return Cell(values=tuple((value - low.mean) / (high.mean - low.mean) for value in cell.values))
+
+
+def _gain(cell: Cell, without: Cell) -> Cell:
+    mean = without.mean
+    return Cell() if mean is None else Cell(values=tuple(v - mean for v in cell.values), against=without.values)
 
 
 def _note(

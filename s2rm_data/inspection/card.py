@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import s2rm_data
-from s2rm_data.errors import UsageError
-from s2rm_data.files import make_folder, write_whole
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.paint import save_figure, save_gif, save_image
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.write import make_folder, write_whole
 from s2rm_data.inspection.croissant import croissant_json, need_mlcroissant
 from s2rm_data.inspection.stats import GroupStats
-from s2rm_data.inspection.world import Inspection, inspection_of
-from s2rm_data.painting import save_figure, save_gif, save_image
-from s2rm_data.progress import Progress
-from s2rm_data.world import World, world_of
+from s2rm_data.inspection.world_inspection import Inspection, inspection_of
+from s2rm_data.making.world import World, world_of
 
 if TYPE_CHECKING:
     from s2rm_data.store import Group, Store

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.errors import missing_component
+from s2rm_data.core.optional import needed
 from s2rm_data.store.layout import META
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ _COLUMNS = ("group", "array", "type", "shape", "description", "units")
 
 
 def need_mlcroissant() -> Any:
-    try:
-        import mlcroissant
-    except ModuleNotFoundError as error:
-        raise missing_component(str(error.name), "publish", "a data card with Croissant metadata") from None
-    return mlcroissant
+    return needed("mlcroissant", "publish", "a data card with Croissant metadata")
 
 
 def croissant_json(store: Store, groups: Sequence[Group], about: About, parquet: Mapping[str, Path]) -> bytes:

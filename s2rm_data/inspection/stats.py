@@ -4,18 +4,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.files import make_folder, write_whole
-from s2rm_data.progress import Progress
+from s2rm_data.core.progress import Progress
 from s2rm_data.store import Group
 
 BLOCK = 200  # sequences read at once
@@ -117,11 +114,3 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
         return 0.0, 1.0
     interval = binomtest(hits, total).proportion_ci(0.95, method="wilson")
     return float(interval.low), float(interval.high)
-
-
-def save_json(found: Sequence[GroupStats], folder: Path) -> Path:
-    path = folder / "stats.json"
-    make_folder(folder)
-    text = json.dumps({entry.group: entry.to_json() for entry in found}, indent=1) + "\n"
-    write_whole(path, [text.encode()])
-    return path

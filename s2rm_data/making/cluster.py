@@ -13,14 +13,16 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
-from s2rm_data.addresses import StorePath, store_path
-from s2rm_data.errors import ConflictError, DiskError, S2RMError, UsageError, missing_component
-from s2rm_data.interrupt import SAME_COMMAND, Interrupt
+from s2rm_data.core.addresses import StorePath, store_path
+from s2rm_data.core.errors import ConflictError, DiskError, S2RMError, UsageError
+from s2rm_data.core.optional import needed
+from s2rm_data.core.plugins import load_plugin
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.signals import SAME_COMMAND, Interrupt
 from s2rm_data.making.parts import generate_part, merge
 from s2rm_data.making.run import Outcome, ShardSize, split_specs
-from s2rm_data.progress import Progress
-from s2rm_data.registry import WORLDS, load_plugin
-from s2rm_data.store.opening import has_parts
+from s2rm_data.store.existing import has_parts
 from s2rm_data.store.parts import Part, PartPlan
 from s2rm_data.store.place import place_of
 
@@ -122,18 +124,15 @@ def _result(future: Any, part: str) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _client(address: str, workers: int) -> Iterator[Any]:
-    try:
-        from distributed import Client, LocalCluster
-    except ModuleNotFoundError:
-        raise missing_component("distributed", "cluster", "--dask") from None
+    dask = needed("distributed", "cluster", "--dask")
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it shows tracebacks of errors that we catch
     with contextlib.ExitStack() as stack:
         if address == "local":
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
-            yield stack.enter_context(Client(stack.enter_context(cluster)))
+            cluster = dask.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+            yield stack.enter_context(dask.Client(stack.enter_context(cluster)))
             return
         try:
-            client = Client(address, timeout=CONNECT_SECONDS)
+            client = dask.Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as error:
             raise UsageError(
                 f"no Dask scheduler answers at {address!r} ({type(error).__name__}); give the address that "

@@ -11,19 +11,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.making.run import Outcome, ShardSize, Task, check_workers, run_tasks, split_specs
-from s2rm_data.progress import Progress
-from s2rm_data.schema import SplitSource
-from s2rm_data.store.conflicts import check_split
-from s2rm_data.store.documents import json_bytes
-from s2rm_data.store.layout import META, PARTS, PLAN
-from s2rm_data.store.manifest import Entry, Manifest, check_object
-from s2rm_data.store.opening import existing_manifest, has_parts
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.schema import SplitSource
+from s2rm_data.making.run import Outcome, ShardSize, Task, Workers, split_specs, worker_count
+from s2rm_data.store.documents import Entry, json_bytes
+from s2rm_data.store.existing import check_split, existing_manifest, has_parts
+from s2rm_data.store.layout import META, PARTS, PLAN, SplitSpec
+from s2rm_data.store.manifest import Manifest, check_object, is_sound
 from s2rm_data.store.parts import Part, PartManifest, PartPlan, part_names, plan_digest
 from s2rm_data.store.place import Place, place_of
-from s2rm_data.store.split import SplitSpec
 from s2rm_data.store.writer import Pacer, write_objects
 
 
@@ -40,7 +38,7 @@ def generate_part(
 
     What is committed there already, and what an interrupted run of the same part has made, is not made again.
     """
-    check_workers(workers)
+    workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
     place = place_of(path)
     place.check_free()
@@ -77,7 +75,7 @@ class _PartRun:
             found = PartManifest.read(self.place, part, self.plan)
         except DamagedStoreError:
             return empty
-        found.objects = {name: entry for name, entry in found.objects.items() if _is_sound(self.place, name, entry)}
+        found.objects = {name: entry for name, entry in found.objects.items() if is_sound(self.place, name, entry)}
         return found
 
     def run(self, sources: Sequence[SplitSource], workers: int, progress: Progress) -> Outcome:
@@ -88,7 +86,7 @@ class _PartRun:
         total, made = (sum(task.sequences for task in chosen) for chosen in (every, tasks))
         progress.start(total, total - made)
         try:
-            run_tasks(tasks, self._pacer, workers, progress)
+            Workers(self._pacer, progress).run(tasks, workers)
         except BaseException:
             with contextlib.suppress(Exception):  # the first error is the one to tell
                 self._pacer.commit()
@@ -113,14 +111,6 @@ class _PartRun:
     def _save(self) -> None:
         with self._mutex:
             self.made.save(self.place)
-
-
-def _is_sound(place: Place, name: str, entry: Entry) -> bool:
-    try:
-        check_object(place, name, entry)
-    except DamagedStoreError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +156,9 @@ class _Merge:
                 if not self._place.has(META) or not self._is_done(found := Manifest.load(self._place)):
                     raise
                 self._manifest = found  # another merge was faster
-        self._place.tidy()
-        self._place.remove(part_names(self._place))
+        manifest = self._manifest
+        self._place.tidy(lambda name: manifest.is_ours(name) or name.startswith(f"{PARTS}/"))
+        self._place.remove([Part(number, self._plan.count).name for number in range(1, self._plan.count + 1)])
         self._place.remove([f"{PARTS}/{PLAN}"])
         names = [n for n in self._manifest.objects if any(n.startswith(f"{group}/") for group in self._plan.groups)]
         nbytes = sum(self._manifest.objects[name].nbytes for name in names)
@@ -183,7 +174,8 @@ class _Merge:
     def _collected(self) -> dict[str, Entry]:
         """Every shard of the plan, from the parts or from the root; what is missing is named."""
         plan, there = self._plan, {*part_names(self._place)}
-        foreign = sorted(name for name in there if not name.endswith(f"-of-{plan.count:05}.json") and _is_part(name))
+        ending = f"-of-{plan.count:05}.json"
+        foreign = sorted(name for name in there if name.endswith(".json") and not name.endswith(ending))
         if foreign:
             raise ConflictError(
                 f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; remove it, or make all parts again"
@@ -239,7 +231,3 @@ class _Merge:
         manifest.groups |= plan.entries
         manifest.objects.update(entries)
         manifest.save(self._place)
-
-
-def _is_part(name: str) -> bool:
-    return name.endswith(".json")

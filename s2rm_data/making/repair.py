@@ -10,20 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.making.run import split_spec
-from s2rm_data.making.shards import build_shard
-from s2rm_data.progress import Progress
-from s2rm_data.schema import SplitSource
-from s2rm_data.store.conflicts import check_links
-from s2rm_data.store.documents import json_bytes
-from s2rm_data.store.layout import META, consolidated, group_document, parents
-from s2rm_data.store.manifest import Entry, Manifest, check_object, read_document
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.schema import SplitSource
+from s2rm_data.making.run import build_shard, split_spec
+from s2rm_data.making.world import world_of
+from s2rm_data.store.documents import Entry, json_bytes, parents
+from s2rm_data.store.existing import check_links
+from s2rm_data.store.layout import META, consolidated, group_document
+from s2rm_data.store.manifest import Manifest, is_sound, read_document
 from s2rm_data.store.place import Place
 from s2rm_data.store.reader import Group, Store, unknown_group
 from s2rm_data.store.writer import StoreWriter
-from s2rm_data.world import world_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ def repair(path: StorePath, group: str, *, progress: Progress | None = None) -> 
     if group not in store.manifest.groups:
         raise unknown_group(str(path), group, sorted(store.manifest.groups))
     with StoreWriter(path) as writer:
-        check_links(writer.place, group)
+        check_links(writer.place, group, writer.manifest.groups[group].arrays)
         return _Repair(writer.place, writer.manifest, group, progress or Progress()).run()
 
 
@@ -64,11 +63,7 @@ class _Repair:
         return Repaired(objects=(*documents, *shards), checked=len(self._names))
 
     def _is_sound(self, name: str) -> bool:
-        try:
-            check_object(self._place, name, self._manifest.objects[name])
-        except DamagedStoreError:
-            return False
-        return True
+        return is_sound(self._place, name, self._manifest.objects[name])
 
     def _document(self, path: str) -> dict[str, Any]:
         """A metadata document from a copy: that of the root, or for an array that of its group."""
@@ -137,6 +132,6 @@ def source_of(group: Group) -> SplitSource:
         raise ConflictError(
             f"{group.path} cannot be made again: it was made with settings that this program does not have "
             f"(generator version {settings.get('generator_version')!r}, "
-            f"this program's is {source.settings.get('generator_version')!r})"
+            f"this program's is {source.settings.get('generator_version')!r}); repair it with the release that made it"
         )
     return source

@@ -10,20 +10,24 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import s2rm_data
-from s2rm_data.addresses import StorePath
-from s2rm_data.errors import InterruptedRunError, UsageError
-from s2rm_data.interrupt import SAME_COMMAND, Interrupt, interrupt_message
-from s2rm_data.making.shards import build_shard
-from s2rm_data.progress import Progress
-from s2rm_data.registry import WORLDS, plugins_used
-from s2rm_data.schema import SplitSource
-from s2rm_data.store.conflicts import already_there
-from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, grown_shard_size, shard_sequences
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.errors import InterruptedRunError, UsageError
+from s2rm_data.core.machine import available_cores
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.registry import WORLDS, plugins_used
+from s2rm_data.core.schema import ArraySpec, SplitSource
+from s2rm_data.core.signals import SAME_COMMAND, Interrupt, interrupt_message
+from s2rm_data.store.codec import assemble_shard, encode_chunk
+from s2rm_data.store.existing import already_there
+from s2rm_data.store.layout import DEFAULT_SHARD_SIZE, SplitSpec, grown_shard_size, shard_sequences
 from s2rm_data.store.parts import Part
 from s2rm_data.store.place import place_of
-from s2rm_data.store.split import SplitSpec
 from s2rm_data.store.writer import Pacer, StoreWriter
 
 MOST_WORKERS = 1024  # threads
@@ -57,6 +61,10 @@ class ShardSize:
 
     asked: int | None = None
     usual: int = DEFAULT_SHARD_SIZE
+
+    def __post_init__(self) -> None:
+        if self.asked is not None and self.asked < 1:
+            raise UsageError(f"--shard-size {self.asked} is not possible; allowed are 1 or more")
 
     def of(self, source: SplitSource) -> int:
         return self.asked if self.asked is not None else grown_shard_size(self.usual, source.count)
@@ -135,7 +143,7 @@ def generate(
     All settings are checked against the store before anything is written. Interrupted by SIGINT or SIGTERM, it drops
     the shards that are being made and raises `InterruptedRunError`.
     """
-    check_workers(workers)
+    workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
     progress = progress or Progress()
     with StoreWriter(path) as writer:
@@ -150,14 +158,20 @@ def generate(
         made = sum(task.sequences for task in tasks)
         total = sum(spec.count for spec in specs)
         progress.start(total, total - made)
-        run_tasks(tasks, writer.pacer, workers, progress)
+        Workers(writer.pacer, progress).run(tasks, workers)
+        writer.finish()
         nbytes = sum(writer.manifest.group_nbytes(spec.group) for spec in specs)
     return Outcome(made=made, found=total - made, nbytes=nbytes, groups=tuple(spec.group for spec in specs))
 
 
-def check_workers(workers: int) -> None:
+def worker_count(workers: int | None) -> int:
+    if workers is None:
+        return available_cores()
     if not 1 <= workers <= MOST_WORKERS:
-        raise UsageError(f"{workers} workers are not possible; allowed are 1 to {MOST_WORKERS}")
+        raise UsageError(
+            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
+        )
+    return workers
 
 
 @dataclass(frozen=True)
@@ -179,12 +193,9 @@ class _Stopped(Exception):  # noqa: N818 - a message between threads, not an err
     """Raised inside workers when the run is being abandoned."""
 
 
-def run_tasks(tasks: Iterable[Task], pacer: Pacer, workers: int, progress: Progress) -> None:
-    """Make shards in threads; what is made is committed now and then."""
-    _Run(pacer, progress).run(tasks, workers)
+class Workers:
+    """Threads that make shards; what is made is committed now and then."""
 
-
-class _Run:
     def __init__(self, pacer: Pacer, progress: Progress) -> None:
         self._pacer, self._progress = pacer, progress
         self._failed = threading.Event()
@@ -228,3 +239,68 @@ class _Run:
     def _tick(self, sequences: int) -> None:
         self._check()
         self._progress.advance(sequences)
+
+
+# -- one shard, made in small batches and compressed at once, so that memory stays at a few megabytes
+
+
+class ShardBuilder:
+    """Collects the sequences of one array's shard and compresses every full chunk."""
+
+    def __init__(self, spec: ArraySpec, sequences: int) -> None:
+        self._spec = spec
+        self._slots = sequences // spec.chunk
+        self._chunks: list[bytes] = []
+        self._next = np.zeros((spec.chunk if spec.chunk > 1 else 0, *spec.shape), dtype=spec.dtype)  # it fills up
+        self._filled = 0  # sequences in it
+        self.added = 0  # sequences
+
+    def add(self, values: NDArray[Any], used_nbytes: int | None = None) -> None:
+        """`used_nbytes`: of a single sequence, how many bytes may be other than zero."""
+        spec = self._spec
+        if values.dtype != np.dtype(spec.dtype) or values.shape[1:] != spec.shape:
+            raise TypeError(f"{spec.name}: got {values.dtype} {values.shape[1:]}, promised {spec.dtype} {spec.shape}")
+        self.added += len(values)
+        if spec.chunk == 1:
+            for number in range(len(values)):
+                self._chunks.append(encode_chunk(values[number : number + 1], spec.level, used_nbytes))
+            return
+        while len(values):
+            if self._filled == 0 and len(values) >= spec.chunk:
+                taken = spec.chunk
+                self._chunks.append(encode_chunk(values[:taken], spec.level))
+            else:
+                taken = min(spec.chunk - self._filled, len(values))
+                self._next[self._filled : self._filled + taken] = values[:taken]
+                self._filled += taken
+                if self._filled == spec.chunk:
+                    self._chunks.append(encode_chunk(self._next, spec.level))
+                    self._filled = 0
+            values = values[taken:]
+
+    def finish(self) -> list[bytes]:
+        """The shard's bytes in pieces; a last chunk that is not full is padded with the fill value, as in any Zarr."""
+        if self._filled:
+            pad = np.zeros((self._spec.chunk - self._filled, *self._spec.shape), dtype=self._spec.dtype)
+            self.add(pad)
+        return assemble_shard(self._chunks, self._slots)
+
+
+def build_shard(
+    source: SplitSource, start: int, stop: int, sequences: int, tick: Callable[[int], None]
+) -> dict[str, list[bytes]]:
+    """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, with `sequences` slots.
+
+    `tick(n)` is called after every n sequences; what it raises ends the work.
+    """
+    builders = {spec.name: ShardBuilder(spec, sequences) for spec in source.arrays}
+    counted = source.arrays[0].name
+    for part in source.lend(start, stop):
+        for name in builders.keys() & part.arrays.keys():
+            builders[name].add(part.arrays[name], part.used_nbytes.get(name))
+        if counted in part.arrays:
+            tick(len(part.arrays[counted]))
+    for name, builder in builders.items():
+        if builder.added != stop - start:
+            raise TypeError(f"{name}: got {builder.added} sequences, promised {stop - start}")
+    return {name: builder.finish() for name, builder in builders.items()}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from s2rm_data.models.config import ModelConfig
-from s2rm_data.models.precision import full_precision, full_products
+from s2rm_data.models.device import full_precision, full_products
 
 
 class PositionalEmbedding(nn.Module):

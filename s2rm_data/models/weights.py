@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,11 +14,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from s2rm_data.config import canonical_json, from_json, to_json
-from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.files import write_whole
+from s2rm_data.core.check import canonical_json, from_json, to_json
+from s2rm_data.core.errors import DamagedStoreError, UnreadableError, UsageError
+from s2rm_data.core.registry import MODELS
+from s2rm_data.core.write import write_whole
 from s2rm_data.models.world_model import WorldModel
-from s2rm_data.registry import MODELS
 
 
 def model_name(model: WorldModel) -> str:
@@ -105,7 +106,8 @@ def load_model(path: str | Path) -> WorldModel:
     try:
         tensors, metadata = read_safetensors(Path(path))
     except (OSError, SafetensorError) as error:
-        raise UsageError(f"{path} is not a model file that can be read: {error}") from error
+        kind = UnreadableError if getattr(error, "errno", None) == errno.EIO else UsageError
+        raise kind(f"{path} is not a model file that can be read: {error}") from error
     if not {"model", "config"} <= metadata.keys():
         raise UsageError(f"{path} holds weights but not which model they are of; save it with save_model")
     if metadata.get("sha256") != digest(tensors, metadata["model"] + metadata["config"]):

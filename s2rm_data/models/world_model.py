@@ -1,6 +1,6 @@
 """The interface of all models: encode views at positions, step the dynamics, decode at query positions.
 
-Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's hidden features.
+Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's hidden features, F features that skip.
 
     prediction = model(batch)                       # all steps of a window at once
     loss = model.loss(prediction, batch)
@@ -11,25 +11,66 @@ Legend: B sequences, T steps, V views, Q queries, C x H x W images, R a model's 
     prediction = model.decode(state, query_position)    # (B, Q, 2) -> tensors (B, Q, ...)
 
 A state is a tensor or a named tuple of tensors, B first; `step` never changes its arguments.
+
+With the field `skip`, the features of the views of a step go past the dynamics to the decoder of what follows it. They
+then come beside what they go past: encodings, states and hidden states are pairs `Beside`. A state that has seen no
+views, as `initial_state` gives it, is without them.
 """
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.batch import Batch, Prediction, map_tensors
-from s2rm_data.errors import UsageError
-from s2rm_data.models.codecs import build_decoder, build_encoder
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.registry import CODECS
+from s2rm_data.learning.batch import Batch, Prediction, map_tensors
+from s2rm_data.models.attention import ABSENT_LOGIT
+from s2rm_data.models.codec import Codec, Encoder
 from s2rm_data.models.config import ModelConfig
+from s2rm_data.models.device import full_precision, full_products
 from s2rm_data.models.embedding import PositionalEmbedding
-from s2rm_data.models.precision import full_precision, full_products
-from s2rm_data.models.products import PLAIN, DeferredProducts, Products
+from s2rm_data.models.modules import PLAIN, DeferredProducts, Products
+
+
+class Seen(NamedTuple):
+    """Views of a step, or of several with T behind B."""
+
+    features: Tensor  # (B, V, F)
+    position: Tensor  # (B, V, 2)
+    mask: Tensor  # (B, V)
+
+    def at(self, step: int) -> Seen:
+        """Of several steps, one."""
+        return Seen(*(part[:, step] for part in self))
+
+
+class Beside(NamedTuple):
+    """What the dynamics make or take, and the views that go past them."""
+
+    own: Any
+    seen: Seen
+
+
+class BesideSteps(Sequence[Beside]):
+    """Those of several steps."""
+
+    def __init__(self, own: Sequence[Any], seen: Seen) -> None:
+        self.own, self.seen = own, seen
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getitem__(self, step: Any) -> Any:
+        return Beside(self.own[step], self.seen.at(step))
+
+
+def own_of(value: Any) -> Any:
+    return value.own if isinstance(value, Beside) else value
 
 
 class WorldModel(nn.Module, ABC):
@@ -41,7 +82,9 @@ class WorldModel(nn.Module, ABC):
 
     `needs_next_views`: the model is an oracle. It encodes the views of frame t + 1 at step t, which a batch then
     carries as `next_views`; step by step, the caller hands `encode` those views. It is left out where the best model
-    is named and cannot be rolled out.
+    is named and cannot be rolled out. `is_reference`: tables show it among what others are compared with; it has no
+    memory. `has_enclaves`: its modules have places, which `enclaves` tells. `steadier`: a
+    setting, such as `normalise_rows=true`, to try where training diverges.
     """
 
     Config: ClassVar[type[ModelConfig]]
@@ -51,6 +94,9 @@ class WorldModel(nn.Module, ABC):
     place: ClassVar[int] = 100
     small_fields: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     needs_next_views: ClassVar[bool] = False
+    is_reference: ClassVar[bool] = False
+    has_enclaves: ClassVar[bool] = False
+    steadier: ClassVar[str] = ""
 
     def __init__(self, config: ModelConfig, *, decoder_input: int, inject_position: bool) -> None:
         super().__init__()
@@ -60,8 +106,23 @@ class WorldModel(nn.Module, ABC):
         self.loss_weights = _loss_weights(config)
         position_size = config.embedding_size if inject_position else 0
         self.embedding = PositionalEmbedding(config)
-        self.encoder = build_encoder(config, position_size=position_size)
-        self.decoder = build_decoder(config, decoder_input, position_size=position_size)
+        codec: Codec = CODECS.load(config.codec)
+        self.takes_position = codec.takes_position
+        self.encoder = codec.encoder(config, position_size=position_size)
+        self.skip_size = self._start_skip(config) if config.skip else 0  # F
+        self.decoder = codec.decoder(config, decoder_input + self.skip_size, position_size=position_size)
+
+    def _start_skip(self, config: ModelConfig) -> int:
+        if not isinstance(self.encoder, Encoder):
+            raise UsageError(
+                f"the codec {config.codec} has no features that could skip; derive its encoder from Encoder "
+                "(s2rm_data.extend), take another codec, or leave skip at false"
+            )
+        self.encoder.start_skip()
+        # Assumption: weights of views fall off with a deviation of an eighth of an image's extent at the start.
+        self.log_nearness = nn.Parameter(torch.tensor(32.0).log())
+        self.image_extent = config.image_size[0] * config.cell_size
+        return self.encoder.skip_size
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Any:
@@ -86,6 +147,10 @@ class WorldModel(nn.Module, ABC):
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
 
+    def enclaves(self, position: Tensor) -> Tensor:
+        """How much each module answers for a position: (..., 2) -> (M, ...), of models that have enclaves."""
+        raise NotImplementedError(f"{type(self).__name__} has no modules with places")
+
     def encode(
         self, views: Tensor, view_position: Tensor, view_mask: Tensor, view_count: int | None = None
     ) -> Sequence[Any]:
@@ -94,24 +159,46 @@ class WorldModel(nn.Module, ABC):
         views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V); view_count as in `Batch`.
         """
         s = self.embedding(view_position)
-        e = self.encode_views(views, s, view_position, view_mask, view_count).to(self.embedding.frequency.dtype)
+        e = self.encode_views(views, s, view_position, view_mask, view_count)
+        return self.encoded_steps(e, s, view_position, view_mask)
+
+    def encoded_steps(self, e: Tensor, s: Tensor, view_position: Tensor, view_mask: Tensor) -> Sequence[Any]:
+        """One encoding per step from `encode_views`, whose views need not be those that a mask (B, T, V) leaves."""
+        e = e.to(self.embedding.frequency.dtype)
+        if not self.config.skip:
+            with full_precision(e), full_products():
+                return self.prepare(e, s, view_mask)
+        e, features = e.split([e.shape[-1] - self.skip_size, self.skip_size], -1)
         with full_precision(e), full_products():
-            return self.prepare(e, s, view_mask)
+            return BesideSteps(self.prepare(e, s, view_mask), Seen(features, view_position, view_mask))
 
     def step(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
         """The state at t + 1 from the encoding and the state at t. `products` is how `unroll` defers gradients."""
+        if not isinstance(encoded, Beside):
+            return self.dynamics(encoded, state, products)
+        return Beside(self.dynamics(encoded.own, own_of(state), products), encoded.seen)
+
+    def dynamics(self, encoded: Any, state: Any, products: Products = PLAIN) -> Any:
+        """`advance` in full precision: what of a step is compiled."""
         with full_precision(self.embedding.frequency), full_products():
             return self.advance(encoded, state, products)
 
-    def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
-        """All steps: the hidden states after each, (B, T, ...), and the last state."""
+    def unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Any, Any]:
+        """All steps: the hidden states after each, (B, T, ...), with the views of each beside; and the last state."""
+        with full_products():  # around the steps, which may be compiled
+            if not isinstance(encoded, BesideSteps):
+                return self.own_unroll(encoded, state)
+            hidden, state = self.own_unroll(encoded.own, own_of(state))
+            return Beside(hidden, encoded.seen), Beside(state, encoded.seen.at(-1))
+
+    def own_unroll(self, encoded: Sequence[Any], state: Any) -> tuple[Tensor, Any]:
+        """`unroll` of the dynamics alone."""
         deferred = torch.is_grad_enabled() and not torch.compiler.is_compiling()
         products = DeferredProducts(len(encoded)) if deferred else PLAIN
         hidden = []
-        with full_products():  # around the steps, which may be compiled
-            for encoded_t in encoded:
-                state = self.step(encoded_t, state, products)
-                hidden.append(self.hidden(state))
+        for t in range(len(encoded)):
+            state = self.dynamics(encoded[t], state, products)
+            hidden.append(self.hidden(state))
         return torch.stack(hidden, 1), state
 
     def encode_batch(self, batch: Batch) -> Sequence[Any]:
@@ -132,12 +219,15 @@ class WorldModel(nn.Module, ABC):
 
     def decode(self, state: Any, query_position: Tensor) -> Prediction:
         """What would be seen at (B, Q, 2), as tensors (B, Q, ...)."""
-        prediction = self.decode_hidden(self.hidden(state).unsqueeze(1), query_position.unsqueeze(1))
+        hidden: Any = self.hidden(own_of(state)).unsqueeze(1)
+        if isinstance(state, Beside):
+            hidden = Beside(hidden, Seen(*(part.unsqueeze(1) for part in state.seen)))
+        prediction = self.decode_hidden(hidden, query_position.unsqueeze(1))
         return type(prediction)(*(part.squeeze(1) for part in prediction))
 
     def decode_hidden(
         self,
-        hidden: Tensor,
+        hidden: Any,
         query_position: Tensor,
         query_mask: Tensor | None = None,
         query_count: int | None = None,
@@ -152,11 +242,26 @@ class WorldModel(nn.Module, ABC):
             image = image.new_zeros(count, *image.shape[1:]).index_copy(0, present, image)
         return self.learning.prediction(image.unflatten(0, query_position.shape[:3]))
 
-    def decode_rows(self, hidden: Tensor, query_position: Tensor, present: Tensor | None) -> Tensor:
+    def decode_rows(self, hidden: Any, query_position: Tensor, present: Tensor | None) -> Tensor:
         """The queries with these numbers (P,) among all B * T * Q, None for all: (P, C', H, W)."""
-        h, s = self.attend(hidden, self.embedding(query_position))
-        at = query_position.reshape(*s.shape[:2], 2) if self.decoder.takes_position else s
+        h, s = self.attend(own_of(hidden), self.embedding(query_position))
+        if self.config.skip:  # what is seen near a query is its own: a row for each
+            near = self.near(hidden.seen if isinstance(hidden, Beside) else None, query_position)
+            h, s = h.unsqueeze(1).expand(-1, s.shape[1], -1).flatten(0, 1), s.flatten(0, 1).unsqueeze(1)
+            h = torch.cat([h, near.flatten(0, 2).to(h.dtype)], -1)
+        at = query_position.reshape(*s.shape[:2], 2) if self.takes_position else s
+        if present is not None and at.shape[1] == 1:  # each query has a row: no more is made than is there
+            h, at, present = h[present], at[present], None
         return self.decoder(h, at, present)
+
+    def near(self, seen: Seen | None, query_position: Tensor) -> Tensor:
+        """sum_a w_qa x_a, w_q = softmax_a of -lambda |x^q - x^a|^2: (B, T, Q, 2) -> (B, T, Q, F); 0 without views."""
+        if seen is None:
+            return query_position.new_zeros(*query_position.shape[:3], self.skip_size)
+        apart = (query_position.unsqueeze(3) - seen.position.unsqueeze(2)) / self.image_extent  # (B, T, Q, V, 2)
+        logits = -self.log_nearness.exp() * apart.square().sum(-1)
+        weight = torch.where(seen.mask.unsqueeze(2), logits, ABSENT_LOGIT).softmax(-1)
+        return (weight * seen.mask.any(-1)[:, :, None, None]).to(seen.features.dtype) @ seen.features
 
     def encode_views(
         self,
@@ -166,10 +271,10 @@ class WorldModel(nn.Module, ABC):
         view_mask: Tensor | None = None,
         view_count: int | None = None,
     ) -> Tensor:
-        """E of every view: (B, T, V, C, H, W), (B, T, V, d), (B, T, V, 2) -> (B, T, V, encoding_size). The encodings of
-        views that a mask (B, T, V) says are absent mean nothing; they are not computed.
+        """E of every view: (B, T, V, C, H, W), (B, T, V, d), (B, T, V, 2) -> (B, T, V, encoding_size [+ F]).
+        Those of views that a mask (B, T, V) says are absent mean nothing; they are not computed.
         """
-        at = (view_position if self.encoder.takes_position else s).flatten(0, 2)
+        at = (view_position if self.takes_position else s).flatten(0, 2)
         views, steps, present = views.flatten(0, 2), views.shape[:3], self.present(view_mask, view_count)
         if present is None:
             return self.encoder(views, at).unflatten(0, steps)
@@ -208,8 +313,9 @@ class WorldModel(nn.Module, ABC):
             return self.loss(self(batch), batch, **self.loss_weights)
         hidden, _ = self.unroll(self.encode_batch(batch), self.initial_state(batch.view_mask.shape[0]))
         image = self.decode_rows(hidden, batch.query_position, present)[None, None]
-        targets = map_tensors(batch.targets, lambda tensor: tensor.flatten(0, 2)[present][None, None])
-        mask = batch.query_mask.flatten()[present][None, None]
+        where = torch.unravel_index(present, batch.query_mask.shape)  # targets may be slices, costly to flatten
+        targets = map_tensors(batch.targets, lambda tensor: tensor[where][None, None])
+        mask = batch.query_mask[where][None, None]
         terms = self.learning.loss_terms(self.learning.prediction(image), targets, mask, **self.loss_weights)
         return torch.stack(list(terms.values())).sum()
 
@@ -221,7 +327,7 @@ def _loss_weights(config: ModelConfig) -> dict[str, float]:
     """What the world's loss is told of the config: nothing where all pixels count alike."""
     if config.occupied_weight == 1.0:
         return {}
-    if "occupied_weight" not in inspect.signature(config.learning.loss_terms).parameters:
+    if not config.learning.weighs_occupied:
         raise UsageError(
             f"occupied_weight is {config.occupied_weight:g}, and the loss of the world {config.task} takes no weight; "
             "leave it at 1"

@@ -1,8 +1,8 @@
 """The store: one Zarr v3 hierarchy that any reader opens and that cannot change unnoticed (docs/data_format.md)."""
 
 from s2rm_data.store.cache import ShardCache
+from s2rm_data.store.layout import SplitSpec
 from s2rm_data.store.reader import Group, Store, StoredArray
-from s2rm_data.store.split import SplitSpec
 from s2rm_data.store.verification import Report, verify
 from s2rm_data.store.writer import SplitWriter, StoreWriter
 

@@ -7,15 +7,17 @@ A shard is fetched whole, checked against the manifest, decoded, and written to 
     <SHA-256 of the stored object>.rows  =  values of every chunk in order | crc32c of name and values (4 bytes)
 
 The name says what must be in it, so that any number of stores, runs and processes may share a folder. The rows are then
-read with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. When the
-folder is full, the files go first that were used least recently.
+read with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. Each row
+that is read is compared with its checksum, which the process keeps in memory from when it checked or wrote the file. A
+file that has been changed, cut or removed since is fetched again. When the folder is full, the files go first that were
+used least recently.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import socket
+import secrets
 import stat
 import threading
 import time
@@ -29,8 +31,8 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.errors import ConflictError, DiskError, UsageError
-from s2rm_data.files import PARTIAL, disk_errors
+from s2rm_data.core.errors import ConflictError, DiskError, UsageError
+from s2rm_data.core.write import PARTIAL, disk_errors
 
 if TYPE_CHECKING:
     from s2rm_data.store.reader import StoredArray
@@ -59,9 +61,9 @@ class ShardCache:
         """Also in a forked child, such as a worker of a `DataLoader`: it has neither the threads nor their locks."""
         self._mutex = threading.Lock()
         self._space = threading.Lock()
-        self._fetching: dict[str, Future[None]] = {}
+        self._fetching: dict[str, Future[NDArray[np.uint32]]] = {}
         self._reserved: dict[str, int] = {}  # bytes of files that are being written
-        self._used: dict[str, None] = {}  # names that were checked, the one used last at the end
+        self._used: dict[str, Future[NDArray[np.uint32]]] = {}  # checksums by name, the one used last at the end
         self._pool: ThreadPoolExecutor | None = None
 
     def _check_folder(self) -> None:
@@ -99,29 +101,34 @@ class ShardCache:
         """Rows of a shard, by their numbers in it, as they are stored."""
         layout = array.layout
         out = np.empty((len(rows), *layout.shape[1:]), dtype=layout.dtype)
+        size = layout.chunk_nbytes // layout.chunk
+        if not size:
+            return out
+        target, name = out.reshape(len(rows), -1).view(np.uint8), self._name(array, shard)
         for _ in range(TRIES):
-            with contextlib.suppress(FileNotFoundError), self._opened(array, shard) as descriptor:
-                size = layout.chunk_nbytes // layout.chunk
-                target = out.reshape(len(rows), -1).view(np.uint8) if size else out
-                for place, row in zip(target, rows, strict=True) if size else ():
-                    if os.preadv(descriptor, [place], int(row) * size) != size:
-                        raise DiskError(f"{self.folder / self._name(array, shard)}: has been cut; remove it")
+            sums = self._ready(array, shard).result()
+            if self._fill(target, name, rows, size, sums):
                 return out
-        raise DiskError(f"the cache {self.folder} loses its files while they are read; give another --cache")
+            self._forget(name)  # what is there is looked at again, and fetched unless it is whole
+        raise DiskError(f"the cache {self.folder} loses or changes its files while they are read; give another --cache")
 
-    @contextlib.contextmanager
-    def _opened(self, array: StoredArray, shard: int) -> Iterator[int]:
-        name = self._name(array, shard)
-        self._ready(array, shard).result()
+    def _fill(
+        self, target: NDArray[np.uint8], name: str, rows: NDArray[np.int64], size: int, sums: NDArray[np.uint32]
+    ) -> bool:
+        """Whether every row was there, and as it was when the file was checked."""
         try:
-            descriptor = os.open(self.folder / name, os.O_RDONLY)
-        except FileNotFoundError:
-            self._forget(name)
-            raise
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
         try:
-            yield descriptor
+            for place, row in zip(target, rows.tolist(), strict=True):
+                if os.preadv(descriptor, [place], row * size) != size or google_crc32c.value(place) != sums[row]:
+                    return False
+        except OSError:
+            return False
         finally:
             os.close(descriptor)
+        return True
 
     def want(self, array: StoredArray, shard: int) -> None:
         """Fetch a shard in the background: it will be read soon."""
@@ -130,12 +137,13 @@ class ShardCache:
     def _name(self, array: StoredArray, shard: int) -> str:
         return array.shard_entry(shard).sha256 + SUFFIX
 
-    def _ready(self, array: StoredArray, shard: int) -> Future[None]:
+    def _ready(self, array: StoredArray, shard: int) -> Future[NDArray[np.uint32]]:
+        """The checksums of a shard's rows, once its file is there."""
         name = self._name(array, shard)
         with self._mutex:
             if name in self._used:
                 self._used[name] = self._used.pop(name)
-                return _DONE
+                return self._used[name]
             if name not in self._fetching:
                 self._pool = self._pool or ThreadPoolExecutor(FETCHERS, thread_name_prefix="cache")
                 self._fetching[name] = self._pool.submit(self._fetch, array, shard, name)
@@ -147,59 +155,73 @@ class ShardCache:
 
     # -- fetching
 
-    def _fetch(self, array: StoredArray, shard: int, name: str) -> None:
+    def _fetch(self, array: StoredArray, shard: int, name: str) -> NDArray[np.uint32]:
         try:
-            nbytes = array.shard_nbytes(shard)
-            if not self._is_sound(name, nbytes):
+            nbytes, layout = array.shard_nbytes(shard), array.layout
+            size = layout.chunk_nbytes // layout.chunk
+            sums = self._checked(name, nbytes, size)
+            if sums is None:
                 self._make_room(name, nbytes + 4)
-                self._write(array, shard, name)
+                sums = self._write(array, shard, name, size)
+            done: Future[NDArray[np.uint32]] = Future()
+            done.set_result(sums)
             with self._mutex:
-                self._used[name] = None
+                self._used[name] = done
+            return sums
         finally:
             with self._mutex:
                 self._fetching.pop(name, None)
                 self._reserved.pop(name, None)
 
-    def _is_sound(self, name: str, nbytes: int) -> bool:
-        """Whether a file of an earlier run is there, whole and unchanged."""
+    def _checked(self, name: str, nbytes: int, size: int) -> NDArray[np.uint32] | None:
+        """The checksums of a file's rows, if it is there, whole and unchanged since it was written."""
         try:
             # Whatever lies there: neither a link is followed nor a pipe waited for.
             descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
-            return False
+            return None
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes + 4:
-                return False
-            digest, left = google_crc32c.Checksum(name.encode()), nbytes
-            while left and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
+                return None
+            digest, left, sums = google_crc32c.Checksum(name.encode()), nbytes, []
+            piece_nbytes = max(PIECE_BYTES // max(size, 1), 1) * size  # of whole rows
+            while left and (piece := os.read(descriptor, min(left, piece_nbytes))):
                 digest.update(piece)
+                sums.append(_sums(piece, size))
                 left -= len(piece)
-            return os.read(descriptor, 5) == digest.digest()
+            return np.concatenate(sums) if os.read(descriptor, 5) == digest.digest() and sums else None
         except OSError:
-            return False
+            return None
         finally:
             os.close(descriptor)
 
-    def _write(self, array: StoredArray, shard: int, name: str) -> None:
-        partial = self.folder / f"{name}.{socket.gethostname()}-{os.getpid()}{PARTIAL}"
-        digest = google_crc32c.Checksum(name.encode())
+    def _write(self, array: StoredArray, shard: int, name: str, size: int) -> NDArray[np.uint32]:
+        partial = self.folder / f"{name}.{secrets.token_hex(8)}{PARTIAL}"
+        digest, sums = google_crc32c.Checksum(name.encode()), []
         try:
-            with contextlib.ExitStack() as stack:
-                with self._writing():
-                    file = stack.enter_context(partial.open("wb"))
+            with self._writing():
+                self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it meanwhile
+                file = partial.open("xb")
+            try:
                 for chunk in array.decoded(shard):  # damage of the store is told as such
                     digest.update(chunk)
+                    sums.append(_sums(chunk, size))
                     with self._writing():
                         file.write(chunk)
                 with self._writing():
                     file.write(digest.digest())
+                    file.flush()
+            finally:
+                with contextlib.suppress(OSError):  # after an error, which has been told, there may be more to write
+                    file.close()
             with self._writing():
                 partial.replace(self.folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise
+        return np.concatenate(sums)
 
     def _make_room(self, name: str, nbytes: int) -> None:
         if nbytes > self.most_bytes:
@@ -239,5 +261,7 @@ class ShardCache:
         return [*(name for _, name in others), *used]
 
 
-_DONE: Future[None] = Future()
-_DONE.set_result(None)
+def _sums(values: bytes, size: int) -> NDArray[np.uint32]:
+    """The checksum of each row of so many bytes."""
+    rows = np.frombuffer(values, np.uint8).reshape(-1, size) if size else ()
+    return np.array([google_crc32c.value(row) for row in rows], np.uint32)

@@ -6,13 +6,16 @@ The writer keeps to the same bounds, so that every store that can be written can
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any
 
-from s2rm_data.errors import DamagedStoreError
+from s2rm_data.core.check import Misfit, exactly, expect, shown, table, whole
+from s2rm_data.core.errors import DamagedStoreError
 
 MOST_ROOT_BYTES = 64 << 20  # of the root document, which is parsed as a whole
 MOST_DOCUMENT_BYTES = 4 << 20  # of any other `zarr.json`
@@ -27,19 +30,12 @@ MOST_OBJECT_BYTES = 1 << 44
 MOST_DEPTH = 6  # of groups
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_DIMENSIONS, _SHARDS = whole(1, MOST_DIMENSIONS), whole(1, MOST_OBJECTS)
+_BYTES = whole(0, MOST_OBJECT_BYTES)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"
 )  # fmt: skip
-
-
-class InvalidDocumentError(ValueError):
-    """Says what is wrong; becomes a `DamagedStoreError` that names the document."""
-
-
-def require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise InvalidDocumentError(problem)
 
 
 def json_bytes(document: Any) -> bytes:
@@ -72,8 +68,20 @@ def parse(data: bytes) -> dict[str, Any]:
         sound = isinstance(document, dict) and json_bytes(document) == data
     except (ValueError, RecursionError):
         sound = False
-    require(sound, "is not a document as this program writes it")
+    expect(sound, "is not a document as this program writes it")
     return dict(document)
+
+
+def sealed(document: Mapping[str, Any]) -> bytes:
+    return json_bytes({**document, "sha256": hashlib.sha256(json_bytes(document)).hexdigest()})
+
+
+def unsealed(data: bytes, then: str = "") -> dict[str, Any]:
+    """What was sealed, or a `Misfit`."""
+    document = parse(data)
+    seal = document.pop("sha256", None)
+    expect(seal == hashlib.sha256(json_bytes(document)).hexdigest(), f"is damaged: its seal is broken{then}")
+    return document
 
 
 def is_group_name(name: Any) -> bool:
@@ -86,67 +94,67 @@ def is_array_name(name: Any) -> bool:
     return isinstance(name, str) and bool(_PART.fullmatch(name))
 
 
-def whole(value: Any, low: int, high: int, what: str) -> int:
-    """`value` as an int within bounds; a bool or a float is none."""
-    right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-    require(right, f"{what} is {shown(value)}; allowed are whole numbers from {low:,} to {high:,}")
-    return int(value)
+@dataclass(frozen=True)
+class Entry:
+    nbytes: int
+    sha256: str
 
-
-def shown(value: Any) -> str:
-    """A value for a message, however long or odd it is."""
-    text = f"{type(value).__name__} of {len(value)}" if isinstance(value, dict | list) else ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def table(value: Any, what: str, most: int, check: Callable[[str], bool]) -> Mapping[str, Any]:
-    """A JSON object with at most `most` keys, each of which `check` allows."""
-    require(isinstance(value, dict), f"{what} is {shown(value)}, not a table")
-    require(len(value) <= most, f"{what} has {len(value):,} entries; at most {most:,} are allowed")
-    wrong = next((key for key in value if not check(key)), None)
-    require(wrong is None, f"{what} has an entry {shown(wrong)}, which is not allowed")
-    return dict(value)
-
-
-def exactly(value: Any, what: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    """A JSON object with just these keys."""
-    require(isinstance(value, dict) and sorted(value) == sorted(keys), f"{what} must have just {', '.join(keys)}")
-    return dict(value)
+    @classmethod
+    def of(cls, pieces: Sequence[bytes]) -> Entry:
+        digest = hashlib.sha256()
+        for piece in pieces:
+            digest.update(piece)
+        return cls(sum(map(len, pieces)), digest.hexdigest())
 
 
 def check_groups(value: Any) -> dict[str, tuple[dict[str, int], int]]:
     """The manifest's groups: path -> (array name -> number of dimensions, number of shards)."""
     groups = {}
     planned = 0
-    for path, entry in table(value, "groups", MOST_GROUPS, is_group_name).items():
-        fields = exactly(entry, f"group {path}", ("arrays", "shards"))
-        arrays = table(fields["arrays"], f"arrays of {path}", MOST_ARRAYS, is_array_name)
-        require(bool(arrays), f"group {path} has no arrays")
-        dimensions = {n: whole(d, 1, MOST_DIMENSIONS, f"dimensions of {path}/{n}") for n, d in arrays.items()}
-        shards = whole(fields["shards"], 1, MOST_OBJECTS, f"shards of {path}")
+    for path, entry in table("groups", value, MOST_GROUPS, is_group_name).items():
+        fields = exactly(f"group {path}", entry, ("arrays", "shards"))
+        arrays = table(f"arrays of {path}", fields["arrays"], MOST_ARRAYS, is_array_name)
+        expect(bool(arrays), f"group {path} has no arrays")
+        dimensions = {n: _DIMENSIONS.fitted(f"dimensions of {path}/{n}", d) for n, d in arrays.items()}
+        shards = _SHARDS.fitted(f"shards of {path}", fields["shards"])
         planned += shards * len(arrays)
         groups[path] = (dimensions, shards)
-    require(planned <= MOST_OBJECTS, f"groups of {planned:,} shard files; at most {MOST_OBJECTS:,} are allowed")
+    expect(planned <= MOST_OBJECTS, f"groups of {planned:,} shard files; at most {MOST_OBJECTS:,} are allowed")
     for path in groups:
-        inside = next((p for p in _above(path) if p in groups), None)
-        require(inside is None, f"group {path} lies in group {inside}")
+        inside = next((p for p in parents(path) if p in groups), None)
+        expect(inside is None, f"group {path} lies in group {inside}")
     return groups
 
 
-def _above(path: str) -> list[str]:
-    parts = path.split("/")
+def parents(group: str) -> list[str]:
+    """Groups above a group, without the root: `sc2/3s5z/train` -> `sc2`, `sc2/3s5z`."""
+    parts = group.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
-def check_objects(value: Any, allowed: Callable[[str], bool]) -> dict[str, tuple[int, str]]:
-    """The manifest's objects: name -> (bytes, SHA-256); `allowed` knows the names that the groups can have."""
+def check_objects(value: Any, allowed: Callable[[str], bool]) -> dict[str, Entry]:
+    """Objects by name; `allowed` knows the names that the groups can have."""
     objects = {}
-    for name, entry in table(value, "objects", 2 * MOST_OBJECTS, allowed).items():
-        fields = exactly(entry, f"object {name}", ("bytes", "sha256"))
+    for name, entry in table("objects", value, 2 * MOST_OBJECTS, allowed).items():
+        fields = exactly(f"object {name}", entry, ("bytes", "sha256"))
         digest = fields["sha256"]
-        require(isinstance(digest, str) and bool(_SHA256.fullmatch(digest)), f"SHA-256 of {name} is {shown(digest)}")
-        objects[name] = (whole(fields["bytes"], 0, MOST_OBJECT_BYTES, f"bytes of {name}"), digest)
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise Misfit(f"SHA-256 of {name} is {shown(digest)}")
+        objects[name] = Entry(_BYTES.fitted(f"bytes of {name}", fields["bytes"]), digest)
     return objects
+
+
+def listed_objects(objects: Mapping[str, Entry]) -> dict[str, dict[str, Any]]:
+    """The inverse of `check_objects`."""
+    return {name: {"bytes": entry.nbytes, "sha256": entry.sha256} for name, entry in objects.items()}
+
+
+def differences(there: Any, here: Any, prefix: str = "") -> list[tuple[str, Any, Any]]:
+    """(key, what is there, what is here) of everything in which two documents differ; keys are joined by dots."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = sorted({*there, *here} - {"consolidated_metadata"})
+        return [found for key in keys for found in differences(there.get(key), here.get(key), f"{prefix}{key}.")]
+    return [] if there == here else [(prefix.removesuffix("."), there, here)]
 
 
 class Attributes(dict[str, Any]):
@@ -165,8 +173,8 @@ class Attributes(dict[str, Any]):
 
 def check_group(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Attributes of a split's group document."""
-    fields = exactly(document, "a group", ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
-    require((fields["node_type"], fields["zarr_format"]) == ("group", 3), "is not a Zarr 3 group")
-    require(isinstance(fields["attributes"], dict), "attributes are not a table")
-    require(isinstance(fields["attributes"].get("settings"), dict), "its attributes have no settings")
+    fields = exactly("a group", document, ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
+    expect((fields["node_type"], fields["zarr_format"]) == ("group", 3), "is not a Zarr 3 group")
+    expect(isinstance(fields["attributes"], dict), "attributes are not a table")
+    expect(isinstance(fields["attributes"].get("settings"), dict), "its attributes have no settings")
     return dict(fields["attributes"])

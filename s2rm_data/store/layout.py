@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from s2rm_data.errors import UsageError
-from s2rm_data.schema import ArraySpec
+from s2rm_data.core.check import Misfit, expect, shown, whole
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.schema import ArraySpec
 from s2rm_data.store import documents
-from s2rm_data.store.documents import json_bytes, require, shown, whole
+from s2rm_data.store.documents import is_group_name, json_bytes, parents
 
 FORMAT = "s2rm-data"
 FORMAT_VERSION = 1
@@ -25,6 +26,8 @@ PROBE = "_probe-"  # how the names begin of what a writer tries a bucket out wit
 PARTS, PLAN = "_parts", "plan.json"  # folder of parts that wait to be merged, and what they are parts of
 PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (most significant bit first), this many bits
 DEFAULT_SHARD_SIZE = 500  # sequences
+_SLOTS, _LEVEL = whole(1, documents.MOST_SLOTS), whole(-7, 22)
+_SEQUENCES, _LENGTH = whole(1, documents.MOST_SEQUENCES), whole(0, documents.MOST_CHUNK_BYTES)
 MOST_DEFAULT_SHARDS = 200  # of a split; beyond that shards grow, not their number
 
 
@@ -41,12 +44,6 @@ def consolidated(documents: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def root_document(manifest: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any]:
     attributes = {"format": FORMAT, "format_version": FORMAT_VERSION, "manifest": manifest}
     return {**group_document(attributes), "consolidated_metadata": consolidated(documents)}
-
-
-def parents(group: str) -> list[str]:
-    """Groups above a group, without the root: `sc2/3s5z/train` -> `sc2`, `sc2/3s5z`."""
-    parts = group.split("/")
-    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def grown_shard_size(size: int, count: int) -> int:
@@ -125,7 +122,7 @@ class ArrayLayout:
 
     @classmethod
     def from_document(cls, path: str, document: Mapping[str, Any]) -> ArrayLayout:
-        """Raises `InvalidDocumentError` unless the document is, to the byte, one that `document` writes, in bounds."""
+        """Raises `Misfit` unless the document is, to the byte, one that `document` writes, in bounds."""
         try:
             sharding = document["codecs"][0]["configuration"]
             layout = cls(
@@ -139,31 +136,29 @@ class ArrayLayout:
                 attributes=dict(document["attributes"]),
             )
         except (KeyError, IndexError, TypeError, AttributeError):
-            layout = None
-        require(layout is not None, "is not the metadata of an array of this format")
-        assert layout is not None
+            raise Misfit("is not the metadata of an array of this format") from None
         layout.check()
         same = json_bytes(layout.document()) == json_bytes(document)
-        require(same, "is not the metadata of an array of this format")
+        expect(same, "is not the metadata of an array of this format")
         return layout
 
     def check(self) -> None:
-        """Raises `InvalidDocumentError` for what cannot be, or is too large to be read safely."""
-        whole(self.chunk, 1, documents.MOST_SLOTS, "sequences per chunk")
-        whole(self.shard, 1, documents.MOST_SLOTS, "sequences per shard")
-        whole(self.level, -7, 22, "compression level")
-        require(self.shard % self.chunk == 0, f"shards of {self.shard} sequences do not hold chunks of {self.chunk}")
-        require(
+        """Raises `Misfit` for what cannot be, or is too large to be read safely."""
+        _SLOTS.fitted("sequences per chunk", self.chunk)
+        _SLOTS.fitted("sequences per shard", self.shard)
+        _LEVEL.fitted("compression level", self.level)
+        expect(self.shard % self.chunk == 0, f"shards of {self.shard} sequences do not hold chunks of {self.chunk}")
+        expect(
             self.chunk_nbytes <= documents.MOST_CHUNK_BYTES,
             f"chunks of {self.chunk_nbytes:,} bytes; at most {documents.MOST_CHUNK_BYTES:,} are allowed",
         )
         named = len(self.dims) == len(self.shape) and all(isinstance(dim, str) and len(dim) <= 100 for dim in self.dims)
-        require(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
+        expect(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
         if PACKED_BITS in self.attributes:
             packs = self.dtype.name == "uint8" and len(self.shape) > 1
-            require(packs, f"{PACKED_BITS} is set, but the array cannot hold packed bits")
+            expect(packs, f"{PACKED_BITS} is set, but the array cannot hold packed bits")
             last = self.shape[-1]
-            whole(self.attributes[PACKED_BITS], 8 * last - 7, 8 * last, PACKED_BITS)
+            whole(8 * last - 7, 8 * last).fitted(PACKED_BITS, self.attributes[PACKED_BITS])
 
     @property
     def shards(self) -> int:
@@ -187,17 +182,92 @@ class ArrayLayout:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    require(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
+    expect(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
     return np.dtype(name).newbyteorder("<")
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:
-    require(isinstance(sizes, list) and 1 <= len(sizes) <= documents.MOST_DIMENSIONS, f"shape is {shown(sizes)}")
+    expect(isinstance(sizes, list) and 1 <= len(sizes) <= documents.MOST_DIMENSIONS, f"shape is {shown(sizes)}")
     first, *rest = sizes
-    lengths = [whole(size, 0, documents.MOST_CHUNK_BYTES, "a dimension") for size in rest]
-    return whole(first, 1, documents.MOST_SEQUENCES, "number of sequences"), *lengths
+    lengths = [_LENGTH.fitted("a dimension", size) for size in rest]
+    return _SEQUENCES.fitted("number of sequences", first), *lengths
 
 
 def shard_object(array_path: str, index: int, dimensions: int) -> str:
     """`bballs/train/frames`, 3, 4 -> `bballs/train/frames/c.3.0.0.0`."""
     return f"{array_path}/c.{index}" + ".0" * (dimensions - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupEntry:
+    """A split: its arrays (name -> number of dimensions) and how many shards each has when it is complete."""
+
+    arrays: dict[str, int]
+    shards: int
+
+    def shard_objects(self, group: str, index: int) -> list[str]:
+        return [shard_object(f"{group}/{name}", index, dims) for name, dims in self.arrays.items()]
+
+    def documents(self, group: str) -> list[str]:
+        """Names of the metadata objects of a group, of those above it, and of its arrays."""
+        paths = [*parents(group), group, *(f"{group}/{name}" for name in self.arrays)]
+        return [f"{path}/{META}" for path in paths]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSpec:
+    """A split as it is to be stored: `settings` decide the content; `attributes` only describe it."""
+
+    group: str
+    first_dim: str
+    count: int
+    arrays: tuple[ArraySpec, ...]
+    settings: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+    shard_size: int
+
+    def __post_init__(self) -> None:
+        if not is_group_name(self.group):
+            raise UsageError(f"{self.group!r} cannot be the name of a group; use letters, digits, _, - and .")
+        for path, document in self.array_documents().items():
+            try:
+                ArrayLayout.from_document(path, document)
+            except Misfit as error:
+                raise UsageError(f"{path} cannot be stored: {error}") from None
+
+    @property
+    def shard(self) -> int:
+        """Sequences per shard."""
+        return shard_sequences(self.arrays, self.count, self.shard_size)
+
+    @property
+    def shards(self) -> int:
+        return -(-self.count // self.shard)
+
+    def shard_range(self, index: int) -> tuple[int, int]:
+        """First and one-past-last sequence of a shard."""
+        return index * self.shard, min((index + 1) * self.shard, self.count)
+
+    @property
+    def entry(self) -> GroupEntry:
+        """What the manifest says of it."""
+        return GroupEntry(arrays={array.name: 1 + len(array.shape) for array in self.arrays}, shards=self.shards)
+
+    def shard_objects(self, index: int, shards: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+        """Object name -> bytes of shard number `index`, from array name -> bytes; every array must be there."""
+        dimensions = self.entry.arrays
+        return {shard_object(f"{self.group}/{name}", index, dims): shards[name] for name, dims in dimensions.items()}
+
+    def array_documents(self) -> dict[str, dict[str, Any]]:
+        """Path -> metadata of every array."""
+        return {
+            f"{self.group}/{spec.name}": array_document(spec, self.first_dim, self.count, self.shard)
+            for spec in self.arrays
+        }
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""
+        arrays = self.array_documents()
+        group = group_document({**self.attributes, "settings": dict(self.settings)})
+        group["consolidated_metadata"] = consolidated({path.rsplit("/", 1)[1]: d for path, d in arrays.items()})
+        return {self.group: group, **arrays}

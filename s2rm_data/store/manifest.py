@@ -20,60 +20,32 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from s2rm_data.addresses import StorePath
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.addresses import StorePath
+from s2rm_data.core.check import Misfit, exactly, expect, shown, table
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.store.documents import (
     MOST_DOCUMENT_BYTES,
     MOST_ROOT_BYTES,
-    InvalidDocumentError,
+    Entry,
     check_groups,
     check_objects,
-    exactly,
     json_bytes,
+    listed_objects,
+    parents,
     parse,
-    require,
-    shown,
-    table,
 )
-from s2rm_data.store.layout import FORMAT_VERSION, META, parents, root_document, shard_object
+from s2rm_data.store.layout import FORMAT_VERSION, META, GroupEntry, root_document
 from s2rm_data.store.place import OpenObject, Place, Version
+
+REPLACEMENT = ".new"  # what the name of a group ends with that is to replace another one
 
 # Text of a spelled root document: what ends the manifest and the attributes, and what begins the manifest's last entry.
 _END_OF_MANIFEST = b'\n  }\n },\n "consolidated_metadata"'
 _SEAL = ',\n   "sha256": '
-
-
-@dataclass(frozen=True)
-class Entry:
-    nbytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, pieces: Sequence[bytes]) -> Entry:
-        digest = hashlib.sha256()
-        for piece in pieces:
-            digest.update(piece)
-        return cls(sum(map(len, pieces)), digest.hexdigest())
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupEntry:
-    """A split: its arrays (name -> number of dimensions) and how many shards each has when it is complete."""
-
-    arrays: dict[str, int]
-    shards: int
-
-    def shard_objects(self, group: str, index: int) -> list[str]:
-        return [shard_object(f"{group}/{name}", index, dims) for name, dims in self.arrays.items()]
-
-    def documents(self, group: str) -> list[str]:
-        """Names of the metadata objects of a group, of those above it, and of its arrays."""
-        paths = [*parents(group), group, *(f"{group}/{name}" for name in self.arrays)]
-        return [f"{path}/{META}" for path in paths]
 
 
 @dataclass
@@ -88,11 +60,9 @@ class Manifest:
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: Version = field(default=None, compare=False)
 
-    def has_shard(self, group: str, index: int) -> bool:
-        return all(name in self.objects for name in self.groups[group].shard_objects(group, index))
-
     def missing_shards(self, group: str) -> list[int]:
-        return [index for index in range(self.groups[group].shards) if not self.has_shard(group, index)]
+        entry = self.groups[group]
+        return [i for i in range(entry.shards) if any(n not in self.objects for n in entry.shard_objects(group, i))]
 
     def group_nbytes(self, group: str) -> int:
         return sum(entry.nbytes for name, entry in self.objects.items() if name.startswith(group + "/"))
@@ -105,23 +75,39 @@ class Manifest:
         for name in [name for name in self.objects if name.startswith(group + "/") or name in above]:
             del self.objects[name]
 
+    def rename_group(self, group: str, name: str) -> None:
+        """Give a group another name, in place of the group that has it, if there is one."""
+        if name in self.groups:
+            self.drop_group(name)
+
+        def renamed(path: str) -> str:
+            return name + path.removeprefix(group) if path == group or path.startswith(f"{group}/") else path
+
+        moved = {renamed(path): entry for path, entry in self.objects.items()}
+        self.documents = {renamed(path): document for path, document in self.documents.items()}
+        self.groups = {renamed(path): entry for path, entry in self.groups.items()}
+        needed = {document for path, entry in self.groups.items() for document in entry.documents(path)}
+        self.objects = {path: entry for path, entry in moved.items() if path in needed or not path.endswith(f"/{META}")}
+
+    def is_ours(self, name: str) -> bool:
+        """Whether an object of this name belongs to one of the groups, or is a document of the store itself."""
+        documents = (document for path, entry in self.groups.items() for document in entry.documents(path))
+        return ("/" not in name and name.endswith(".json")) or is_shard(name, self.groups) or name in documents
+
     def to_bytes(self) -> bytes:
         body: dict[str, Any] = {
             "groups": {name: {"arrays": g.arrays, "shards": g.shards} for name, g in self.groups.items()},
-            "objects": {name: {"bytes": e.nbytes, "sha256": e.sha256} for name, e in self.objects.items()},
+            "objects": listed_objects(self.objects),
         }
-        return _sealed(root_document(body, self._consolidated()))
+        return _sealed(root_document(body, {path: self.documents[path] for path in self.visible()}))
 
     def visible(self) -> set[str]:
         """Paths of the complete groups, of those above them, and of their arrays."""
         found: set[str] = set()
         for group, entry in self.groups.items():
-            if not self.missing_shards(group):
+            if not self.missing_shards(group) and not group.endswith(REPLACEMENT):
                 found |= {name.removesuffix(f"/{META}") for name in entry.documents(group)}
         return found
-
-    def _consolidated(self) -> dict[str, dict[str, Any]]:
-        return {path: self.documents[path] for path in self.visible()}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
@@ -141,26 +127,26 @@ class Manifest:
             raise ConflictError(f"{other}; use the program version that wrote it, or generate the data again")
         try:
             return cls._checked(document)
-        except InvalidDocumentError as error:
+        except Misfit as error:
             raise DamagedStoreError(f"the manifest is sealed, but it cannot be true: {error}") from None
 
     @classmethod
     def _checked(cls, document: dict[str, Any]) -> Manifest:
-        root = exactly(document, "the root", ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
-        attributes = exactly(root["attributes"], "attributes", ("format", "format_version", "manifest"))
-        body = exactly(attributes["manifest"], "the manifest", ("groups", "objects"))
+        root = exactly("the root", document, ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
+        attributes = exactly("attributes", root["attributes"], ("format", "format_version", "manifest"))
+        body = exactly("the manifest", attributes["manifest"], ("groups", "objects"))
         groups = {n: GroupEntry(arrays=a, shards=s) for n, (a, s) in check_groups(body["groups"]).items()}
         names = {name for path, group in groups.items() for name in group.documents(path)}
-        objects = check_objects(body["objects"], lambda name: name in names or _is_shard(name, groups))
-        found = cls(groups, {name: Entry(*entry) for name, entry in objects.items()})
+        objects = check_objects(body["objects"], lambda name: name in names or is_shard(name, groups))
+        found = cls(groups, objects)
         visible = found.visible()
         listed = root["consolidated_metadata"]
         listed = listed.get("metadata") if isinstance(listed, dict) else None
-        metadata = table(listed, "consolidated metadata", len(visible), lambda path: path in visible)
-        require(len(metadata) == len(visible), "consolidated metadata do not list just the complete groups")
-        require(all(isinstance(d, dict) for d in metadata.values()), "consolidated metadata are not documents")
+        metadata = table("consolidated metadata", listed, len(visible), lambda path: path in visible)
+        expect(len(metadata) == len(visible), "consolidated metadata do not list just the complete groups")
+        expect(all(isinstance(d, dict) for d in metadata.values()), "consolidated metadata are not documents")
         found.documents = dict(metadata)
-        require(
+        expect(
             root_document(dict(body), found.documents) == document, "is not a root document as this program writes it"
         )
         return found
@@ -173,7 +159,7 @@ class Manifest:
             data, version = place.read_root(MOST_ROOT_BYTES)
         except DamagedStoreError as error:
             lost = ", and the manifest with it" if str(error).endswith("is missing") else ""
-            raise DamagedStoreError(f"{error}{lost}") from None
+            raise type(error)(f"{error}{lost}") from None
         try:
             found = cls.from_bytes(data)
         except DamagedStoreError as error:
@@ -193,7 +179,7 @@ class Manifest:
         self.version = place.replace_root(data, self.version)
 
 
-def _is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
+def is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
     """Whether an object's name is that of a shard of one of the groups."""
     path, _, file = name.rpartition("/")
     group, _, array = path.rpartition("/")
@@ -202,10 +188,6 @@ def _is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
         return False
     dimensions = groups[group].arrays.get(array)
     return dimensions == 1 + len(match[2]) // 2 and int(match[1]) < groups[group].shards
-
-
-def _seal(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json_bytes(document)).hexdigest()
 
 
 def _sealed(document: dict[str, Any]) -> bytes:
@@ -222,7 +204,7 @@ def _is_sealed(data: bytes, document: dict[str, Any]) -> bool:
     unsealed = before.removesuffix(f'{_SEAL}"{seal}"'.encode())
     if len(unsealed) < len(before):
         return bool(hashlib.sha256(unsealed + end + after).hexdigest() == seal)
-    return bool(seal == _seal(document))  # elsewhere than this program puts it
+    return bool(seal == hashlib.sha256(json_bytes(document)).hexdigest())  # elsewhere than this program puts it
 
 
 def entry_of(place: Place, name: str, manifest: Manifest) -> Entry:
@@ -247,10 +229,19 @@ def object_pieces(opened: OpenObject, where: StorePath, entry: Entry) -> Iterato
 
 
 def check_object(place: Place, name: str, entry: Entry) -> None:
-    """Whether an object is what was committed; in constant memory."""
+    """Refuse an object that is not what was committed; in constant memory."""
     with place.opened(name) as opened:
         for _ in object_pieces(opened, place.path / name, entry):
             pass
+
+
+def is_sound(place: Place, name: str, entry: Entry) -> bool:
+    """Whether an object is there, and as it was committed."""
+    try:
+        check_object(place, name, entry)
+    except DamagedStoreError:
+        return False
+    return True
 
 
 def read_object(place: Place, name: str, entry: Entry) -> bytes:
@@ -276,5 +267,5 @@ def naming(where: StorePath) -> Iterator[None]:
     """Turn what is wrong with a document into a `DamagedStoreError` that names it."""
     try:
         yield
-    except InvalidDocumentError as error:
+    except Misfit as error:
         raise DamagedStoreError(f"{where}: {error}") from None

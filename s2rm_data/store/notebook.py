@@ -7,8 +7,8 @@ import io
 from html import escape
 from typing import TYPE_CHECKING
 
-from s2rm_data.errors import S2RMError
-from s2rm_data.world import world_of
+from s2rm_data.core.errors import S2RMError
+from s2rm_data.core.registry import WORLDS
 
 if TYPE_CHECKING:
     from s2rm_data.store.reader import Group, Store
@@ -49,7 +49,8 @@ def _picture(store: Store) -> str:
     """The first picture of the first group whose world draws one; nothing if that does not work here."""
     for path in store.groups:
         try:
-            inspection = world_of(store[path]).inspection()
+            name = str(store[path].settings["generator"])
+            inspection = WORLDS.load(name).inspection() if name in WORLDS.names() else None
             if inspection is None or not len(store[path]):
                 continue
             data = io.BytesIO()

@@ -20,24 +20,32 @@ from typing import Any
 import zstandard
 
 import s2rm_data
-from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.core.check import exactly, expect, table, text, whole
+from s2rm_data.core.errors import ConflictError, UsageError
 from s2rm_data.store.documents import (
     MOST_GROUPS,
     MOST_ROOT_BYTES,
+    Entry,
     check_group,
     check_objects,
-    exactly,
+    differences,
     is_group_name,
-    json_bytes,
-    parse,
-    require,
-    table,
-    whole,
+    listed_objects,
+    sealed,
+    unsealed,
 )
-from s2rm_data.store.layout import PARTS, PLAN, ArrayLayout, consolidated, group_document, parents
-from s2rm_data.store.manifest import Entry, GroupEntry, naming
+from s2rm_data.store.layout import (
+    PARTS,
+    PLAN,
+    ArrayLayout,
+    GroupEntry,
+    SplitSpec,
+    consolidated,
+    group_document,
+    parents,
+)
+from s2rm_data.store.manifest import naming
 from s2rm_data.store.place import Place
-from s2rm_data.store.split import SplitSpec
 
 FORMAT = "s2rm-data parts 1"
 MOST_PARTS = 99_999
@@ -99,49 +107,46 @@ class PartPlan:
 
     def to_bytes(self) -> bytes:
         fields = {name: getattr(self, name) for name in ("count", "documents", "package", "zstandard")}
-        return _sealed({**fields, "groups": list(self.groups)})
+        return sealed({"format": FORMAT, **fields, "groups": list(self.groups)})
 
     @classmethod
     def read(cls, place: Place) -> PartPlan:
         name = f"{PARTS}/{PLAN}"
         data = place.read(name, MOST_ROOT_BYTES)
         with naming(place.path / name):
-            fields = exactly(_unsealed(data), "the plan", ("count", "documents", "groups", "package", "zstandard"))
+            fields = exactly("the plan", _fields(data), ("count", "documents", "groups", "package", "zstandard"))
             groups = fields["groups"]
-            require(isinstance(groups, list) and 1 <= len(groups) <= MOST_GROUPS, "its groups are not a list")
-            require(len(set(map(str, groups))) == len(groups) and all(map(is_group_name, groups)), "groups are wrong")
-            texts = (fields["package"], fields["zstandard"])
-            require(all(isinstance(text, str) for text in texts), "its versions are not text")
-            documents = table(fields["documents"], "documents", 10**6, is_group_name)
+            expect(isinstance(groups, list) and 1 <= len(groups) <= MOST_GROUPS, "its groups are not a list")
+            expect(len(set(map(str, groups))) == len(groups) and all(map(is_group_name, groups)), "groups are wrong")
             found = cls(
-                count=whole(fields["count"], 1, MOST_PARTS, "number of parts"),
+                count=whole(1, MOST_PARTS).fitted("number of parts", fields["count"]),
                 groups=tuple(groups),
-                documents=documents,
-                package=texts[0],
-                zstandard=texts[1],
+                documents=table("documents", fields["documents"], 10**6, is_group_name),
+                package=text.fitted("its package version", fields["package"]),
+                zstandard=text.fitted("its zstandard version", fields["zstandard"]),
             )
             _ = found.entries
         return found
 
     @cached_property
     def entries(self) -> dict[str, GroupEntry]:
-        """What the manifest is to say of each group; raises `InvalidDocumentError` for documents that cannot be."""
+        """What the manifest is to say of each group; raises `Misfit` for documents that cannot be."""
         found: dict[str, GroupEntry] = {}
         known: set[str] = set()
         for group in self.groups:
-            require(isinstance(self.documents.get(group), dict), f"there is no document of {group}")
+            expect(isinstance(self.documents.get(group), dict), f"there is no document of {group}")
             check_group(self.documents[group])
             listed = self.documents[group]["consolidated_metadata"]
             listed = listed.get("metadata") if isinstance(listed, dict) else None
-            arrays = {name: self.documents.get(f"{group}/{name}") for name in table(listed, group, 200, lambda n: True)}
-            require(bool(arrays) and all(isinstance(d, dict) for d in arrays.values()), f"{group} has no arrays")
-            require(consolidated(arrays) == self.documents[group]["consolidated_metadata"], f"{group} does not fit")  # type: ignore[arg-type]
+            arrays = {name: self.documents.get(f"{group}/{name}") for name in table(group, listed, 200, lambda n: True)}
+            expect(bool(arrays) and all(isinstance(d, dict) for d in arrays.values()), f"{group} has no arrays")
+            expect(consolidated(arrays) == self.documents[group]["consolidated_metadata"], f"{group} does not fit")  # type: ignore[arg-type]
             layouts = {name: ArrayLayout.from_document(f"{group}/{name}", d) for name, d in arrays.items() if d}
             shards = {layout.shards for layout in layouts.values()}
-            require(len(shards) == 1, f"arrays of {group} have unlike numbers of shards")
+            expect(len(shards) == 1, f"arrays of {group} have unlike numbers of shards")
             found[group] = GroupEntry(arrays={n: len(lay.shape) for n, lay in layouts.items()}, shards=shards.pop())
             known |= {group, *(f"{group}/{name}" for name in arrays)}
-        require(known == {*self.documents}, "it has documents of nothing")
+        expect(known == {*self.documents}, "it has documents of nothing")
         return found
 
     @cached_property
@@ -169,9 +174,9 @@ class PartPlan:
             listed = ", ".join(other.groups)
             raise ConflictError(f"{_waiting(place)}: groups {listed} there, {', '.join(self.groups)} here. {_ADVICE}")
         changes = [
-            f"{path}: {line}"
+            f"{path}: {key}: {there} there, {here} here"
             for path, document in self.documents.items()
-            for line in _differences(other.documents.get(path, {}), document)
+            for key, there, here in differences(other.documents.get(path, {}), document)
         ]
         if changes:
             raise ConflictError(f"{_waiting(place)}: {'; '.join(changes[:3])}. {_ADVICE}")
@@ -184,13 +189,6 @@ def _waiting(place: Place) -> str:
     return f"{place.path} holds parts of another run, which wait to be merged"
 
 
-def _differences(there: Any, here: Any, prefix: str = "") -> list[str]:
-    if isinstance(there, dict) and isinstance(here, dict):
-        keys = sorted({*there, *here} - {"consolidated_metadata"})
-        return [line for key in keys for line in _differences(there.get(key), here.get(key), f"{prefix}{key}.")]
-    return [] if there == here else [f"{prefix.removesuffix('.')}: {there} there, {here} here"]
-
-
 @dataclass
 class PartManifest:
     """What a part has made so far. `plan` is the SHA-256 of the plan that it is a part of."""
@@ -200,8 +198,8 @@ class PartManifest:
     objects: dict[str, Entry] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        objects = {name: {"bytes": e.nbytes, "sha256": e.sha256} for name, e in self.objects.items()}
-        return _sealed({"part": str(self.part), "plan": self.plan, "objects": objects})
+        fields = {"part": str(self.part), "plan": self.plan, "objects": listed_objects(self.objects)}
+        return sealed({"format": FORMAT, **fields})
 
     def save(self, place: Place) -> None:
         place.write_whole(self.part.name, [self.to_bytes()], replace=True)
@@ -211,12 +209,12 @@ class PartManifest:
     def read(cls, place: Place, part: Part, plan: PartPlan) -> PartManifest:
         data = place.read(part.name, MOST_ROOT_BYTES)
         with naming(place.path / part.name):
-            fields = exactly(_unsealed(data), "the part", ("part", "plan", "objects"))
-            require(fields["part"] == str(part), f"says that it is part {fields['part']!r}")
-            require(fields["plan"] == plan_digest(plan), "is part of another plan")
+            fields = exactly("the part", _fields(data), ("part", "plan", "objects"))
+            expect(fields["part"] == str(part), f"says that it is part {fields['part']!r}")
+            expect(fields["plan"] == plan_digest(plan), "is part of another plan")
             names = plan.objects_of(part)
             objects = check_objects(fields["objects"], lambda name: name in names)
-        return cls(part, fields["plan"], {name: Entry(*entry) for name, entry in objects.items()})
+        return cls(part, fields["plan"], objects)
 
 
 def plan_digest(plan: PartPlan) -> str:
@@ -227,14 +225,7 @@ def part_names(place: Place) -> Iterator[str]:
     return (name for name in place.names(PARTS) if name != f"{PARTS}/{PLAN}")
 
 
-def _sealed(body: dict[str, Any]) -> bytes:
-    document = {"format": FORMAT, **body}
-    return json_bytes({**document, "sha256": hashlib.sha256(json_bytes(document)).hexdigest()})
-
-
-def _unsealed(data: bytes) -> dict[str, Any]:
-    document = parse(data)
-    seal = document.pop("sha256", None)
-    require(seal == hashlib.sha256(json_bytes(document)).hexdigest(), "is damaged: its seal is broken")
-    require(document.pop("format", None) == FORMAT, "is of another format, or of another version of this program")
+def _fields(data: bytes) -> dict[str, Any]:
+    document = unsealed(data)
+    expect(document.pop("format", None) == FORMAT, "is of another format, or of another version of this program")
     return document

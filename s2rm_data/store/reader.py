@@ -22,15 +22,24 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from s2rm_data.addresses import Url
-from s2rm_data.errors import DamagedStoreError, UnknownNameError, UsageError, did_you_mean
+from s2rm_data.core.addresses import Url
+from s2rm_data.core.check import expect
+from s2rm_data.core.errors import (
+    ConflictError,
+    DamagedStoreError,
+    S2RMError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 from s2rm_data.store.cache import ShardCache
 from s2rm_data.store.codec import check_chunk, decode_chunk, index_nbytes, parse_index
-from s2rm_data.store.documents import Attributes, check_group, require
-from s2rm_data.store.layout import META, PACKED_BITS, ArrayLayout, consolidated, group_document, parents
-from s2rm_data.store.manifest import Entry, entry_of, naming, object_pieces, read_document
-from s2rm_data.store.opening import open_manifest
-from s2rm_data.store.place import Place, place_of
+from s2rm_data.store.documents import Attributes, Entry, check_group, parents
+from s2rm_data.store.existing import open_manifest
+from s2rm_data.store.intent import INTENT
+from s2rm_data.store.layout import META, PACKED_BITS, ArrayLayout, consolidated, group_document
+from s2rm_data.store.manifest import REPLACEMENT, entry_of, naming, object_pieces, read_document
+from s2rm_data.store.place import OpenObject, Place, place_of
 
 
 class StoredArray:
@@ -66,9 +75,7 @@ class StoredArray:
         return f"<StoredArray {self.layout.path} {self.dtype} {dict(zip(self.dims, self.shape, strict=True))}>"
 
     def __getitem__(self, key: int | slice | Sequence[int] | NDArray[Any]) -> NDArray[Any]:
-        return self._unpack(self.packed(key))
-
-    def _unpack(self, values: NDArray[Any]) -> NDArray[Any]:
+        values = self.packed(key)
         return values if self._bits is None else np.unpackbits(values, axis=-1, count=self._bits)
 
     def packed(self, key: int | slice | Sequence[int] | NDArray[Any]) -> NDArray[Any]:
@@ -129,39 +136,43 @@ class StoredArray:
 
     def decoded(self, shard: int) -> Iterator[bytes]:
         """The values of every chunk of a shard in order, checked like all that is read."""
-        slots = range(self.layout.chunks_in(shard))
-        for slot, data in zip(slots, self._slot_bytes(shard, list(slots)), strict=True):
+        for slot, data in enumerate(self._slot_bytes(shard)):
             yield decode_chunk(data, self.layout.chunk_nbytes, self._where(shard, slot))
 
     def _where(self, shard: int, slot: int) -> str:
         return f"{self._store.path / self.layout.shard_object(shard)}, chunk {slot}"
 
-    def _slot_bytes(self, shard: int, slots: Sequence[int] | NDArray[np.int64]) -> Iterator[bytes]:
+    def _slot_bytes(self, shard: int, slots: NDArray[np.int64] | None = None) -> Iterator[bytes]:
+        """Chunks of a shard, by default all that it has."""
         name = self.layout.shard_object(shard)
         place = self._store.place
         entry = self.shard_entry(shard)
         with place.opened(name) as opened:
             index, stamp = self._checked.get(shard, (None, None))
             if index is None or stamp != opened.stamp:  # never seen, or no longer the object that was checked
-                for _ in object_pieces(opened, place.path / name, entry):
-                    pass
+                self._store.check(opened, name, entry)
                 length = index_nbytes(self.layout.slots)
                 (table,) = opened.ranges([(entry.nbytes - length, length)])
                 chunks = self.layout.chunks_in(shard)
                 index = parse_index(table, str(place.path / name), chunks=chunks, nbytes=entry.nbytes - length)
                 self._checked[shard] = index, opened.stamp
-            yield from opened.ranges([(int(offset), int(size)) for offset, size in index[slots]])
+            chosen = slice(self.layout.chunks_in(shard)) if slots is None else slots
+            yield from opened.ranges([(int(offset), int(size)) for offset, size in index[chosen]])
 
     def check(self) -> None:
         """Whether every chunk is there, has its checksum, and holds as many bytes as it should; not decompressed."""
         for shard in range(self.layout.shards):
-            slots = range(self.layout.chunks_in(shard))
-            for slot, data in zip(slots, self._slot_bytes(shard, list(slots)), strict=True):
+            for slot, data in enumerate(self._slot_bytes(shard)):
                 check_chunk(data, self.layout.chunk_nbytes, self._where(shard, slot))
 
 
 class Group:
-    """One split: its arrays by name, its settings and its other attributes."""
+    """One split: its arrays by name, its settings and its other attributes.
+
+    `in_shards`: its sequences lie in the shards of its arrays, in order; for a copy that holds only some, they do not.
+    """
+
+    in_shards = True
 
     def __init__(self, store: Store, path: str) -> None:
         self.path = path
@@ -169,16 +180,16 @@ class Group:
         self._entry = store.manifest.groups[path]
         for parent in parents(path):
             with naming(store.path / parent / META):
-                require(self._document(parent) == group_document({}), "is not a group of this format")
+                expect(self._document(parent) == group_document({}), "is not a group of this format")
         document = self._document(path)
         documents = {name: self._document(f"{path}/{name}") for name in self._entry.arrays}
         with naming(store.path / path / META):
             self.attributes: dict[str, Any] = Attributes(str(store.path / path), check_group(document))
             right = document["consolidated_metadata"] == consolidated(documents)
-            require(right, "its consolidated metadata are not those of its arrays")
+            expect(right, "its consolidated metadata are not those of its arrays")
         self.arrays = {name: self._array(name, document) for name, document in documents.items()}
         with naming(store.path / path / META):
-            require(len({len(array) for array in self.arrays.values()}) == 1, "its arrays are not equally long")
+            expect(len({len(array) for array in self.arrays.values()}) == 1, "its arrays are not equally long")
 
     def _document(self, path: str) -> dict[str, Any]:
         """Metadata below the group or above; what the root repeats of them for other readers must be the same."""
@@ -198,14 +209,14 @@ class Group:
     def _check_fits(self, layout: ArrayLayout) -> None:
         """Whether an array is what the manifest says of it, and its shards can hold what it says of itself."""
         shards, dimensions = self._entry.shards, self._entry.arrays[layout.path.rpartition("/")[2]]
-        require(layout.shards == shards, f"has {layout.shards:,} shards where the manifest says {shards:,}")
-        require(
+        expect(layout.shards == shards, f"has {layout.shards:,} shards where the manifest says {shards:,}")
+        expect(
             len(layout.shape) == dimensions, f"has {len(layout.shape)} dimensions where the manifest says {dimensions}"
         )
         least = index_nbytes(layout.slots)
         for index in range(shards):
             entry = self._store.manifest.objects.get(layout.shard_object(index))
-            require(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
+            expect(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
 
     @property
     def store(self) -> Store:
@@ -260,7 +271,7 @@ class Group:
             layout = array.layout
             digest.update(f"{name} {layout.dtype.name} {layout.shape} {layout.chunk}\n".encode())
             for index in range(layout.shards):
-                for chunk in array._slot_bytes(index, list(range(layout.chunks_in(index)))):
+                for chunk in array._slot_bytes(index):
                     digest.update(chunk)
         return digest.hexdigest()
 
@@ -277,17 +288,38 @@ class Store:
         self.path = self.place.path
         self.manifest = open_manifest(self.place)
 
+    def check(self, opened: OpenObject, name: str, entry: Entry) -> None:
+        """Refuse an object that is not what was committed when this store was opened; says if it was replaced since."""
+        try:
+            for _ in object_pieces(opened, self.path / name, entry):
+                pass
+        except DamagedStoreError as error:
+            if not self._knows(name, entry):
+                raise ConflictError(
+                    f"{self.path / name} has been replaced since this store was opened; open it again"
+                ) from error
+            raise
+
+    def _knows(self, name: str, entry: Entry) -> bool:
+        """Whether the root, as it is now, says the same of an object."""
+        try:
+            return open_manifest(self.place).objects.get(name) == entry
+        except S2RMError:
+            return True
+
     @property
     def groups(self) -> list[str]:
         """Paths of the complete groups."""
-        return [group for group in sorted(self.manifest.groups) if not self.manifest.missing_shards(group)]
+        complete = (group for group in sorted(self.manifest.groups) if not self.manifest.missing_shards(group))
+        return [group for group in complete if not group.endswith(REPLACEMENT)]
 
     @property
     def unfinished(self) -> dict[str, tuple[int, int]]:
         """Groups whose making was interrupted: path -> (shards there, shards in all)."""
         shards = {group: entry.shards for group, entry in sorted(self.manifest.groups.items())}
         missing = {group: len(self.manifest.missing_shards(group)) for group in shards}
-        return {group: (total - missing[group], total) for group, total in shards.items() if missing[group]}
+        left = [group for group in shards if missing[group] or group.endswith(REPLACEMENT)]
+        return {group: (shards[group] - missing[group], shards[group]) for group in left}
 
     def __contains__(self, group: str) -> bool:
         return group in self.groups
@@ -308,6 +340,11 @@ class Store:
             )
         if group not in self.manifest.groups:
             raise unknown_group(str(self.path), group, self.groups)
+        if group + REPLACEMENT in self.manifest.groups and self.place.has(INTENT):
+            raise ConflictError(
+                f"{self.path}: {group} is just being replaced, or whoever did it was stopped at the last step; nothing "
+                "is lost. Try again, or run the command that replaces it again to finish it"
+            )
         return Group(self, group)
 
     def _repr_html_(self) -> str:

@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from s2rm_data.addresses import Url, store_path
-from s2rm_data.errors import DamagedStoreError
-from s2rm_data.files import PARTIAL, is_being_written
-from s2rm_data.progress import Progress
-from s2rm_data.store.layout import META, PARTS, parents
+from s2rm_data.core.addresses import Url, store_path
+from s2rm_data.core.errors import DamagedStoreError
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.write import PARTIAL, is_being_written
+from s2rm_data.store.documents import parents
+from s2rm_data.store.existing import has_parts
+from s2rm_data.store.layout import META, PARTS
 from s2rm_data.store.manifest import check_object
-from s2rm_data.store.opening import has_parts
 from s2rm_data.store.parts import PartPlan
 from s2rm_data.store.reader import Group, Store
 

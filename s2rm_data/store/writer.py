@@ -14,21 +14,23 @@ when the run is resumed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import math
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 
-from s2rm_data.addresses import Url
-from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.store.conflicts import check_no_parts, check_split
-from s2rm_data.store.documents import json_bytes
-from s2rm_data.store.layout import META, group_document, parents
-from s2rm_data.store.manifest import Entry, Manifest, check_object, read_document
-from s2rm_data.store.opening import existing_manifest
+import numpy as np
+
+from s2rm_data.core.addresses import Url
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UnreadableError, UsageError
+from s2rm_data.store.documents import Entry, json_bytes, parents
+from s2rm_data.store.existing import check_no_parts, check_split, existing_manifest
+from s2rm_data.store.intent import Intent, finish_interrupted, names_of
+from s2rm_data.store.layout import META, SplitSpec, group_document
+from s2rm_data.store.manifest import REPLACEMENT, Manifest, is_shard, is_sound, read_document
 from s2rm_data.store.place import Place, place_of
-from s2rm_data.store.split import SplitSpec
 
 COMMIT_SHARE = 0.04  # of a run's time at most that commits take
 
@@ -83,35 +85,31 @@ class StoreWriter:
         self._mutex = threading.Lock()
         self._checked: list[SplitSpec] = []  # under the lock, what was found sound stays so
         self._created: dict[str, bytes] = {}  # name -> metadata of the groups that this writer has begun
+        self._replacing: dict[str, str] = {}  # group -> the group that is made to take its place
         self.place.check_free()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.place.writing())
             check_no_parts(self.place)
-            self.manifest = self._open_or_create()
-            self.place.tidy()
+            found = existing_manifest(self.place)
+            self.manifest = found or Manifest()
+            if found is None:
+                self.manifest.save(self.place)
+            self.finished = finish_interrupted(self.place, self.manifest)
+            self.place.tidy(self.manifest.is_ours)
             self._leave = stack.pop_all()
         self.pacer = Pacer(self._save, self.place.least_commit_seconds)
 
     def __enter__(self) -> StoreWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         with self._leave:
             if kind is None:
-                self.commit()
+                self.finish()
                 self._restore_documents()
             else:
                 with contextlib.suppress(Exception):  # the first error is the one to tell
                     self.commit()
-
-    def _open_or_create(self) -> Manifest:
-        manifest = existing_manifest(self.place)
-        if manifest is None:
-            manifest = Manifest()
-            manifest.save(self.place)
-        return manifest
 
     def check(self, specs: Iterable[SplitSpec]) -> None:
         """Refuse splits that are there with other settings or damaged, before any of them is touched."""
@@ -124,40 +122,109 @@ class StoreWriter:
         """The writer of a split; refuses one that is there with other settings, unless told to overwrite it.
 
         An unfinished split of the same settings is continued in either case: it is what an interrupted run left.
+        Another one stays as it is until what replaces it, which is made beside it, is complete (`finish`).
         """
+        if spec.group.endswith(REPLACEMENT):
+            raise UsageError(f"{spec.group}: names that end with {REPLACEMENT} are those of groups that replace others")
         if spec.group in self.manifest.groups:
-            if not overwrite or self._can_continue(spec):
-                self.check([spec])
-                for path in [*parents(spec.group), spec.group, *spec.array_documents()]:
-                    self.manifest.documents[path] = read_document(self.place, f"{path}/{META}", self.manifest)
-                return SplitWriter(self, spec)
-            self.manifest.drop_group(spec.group)
-            self.manifest.save(self.place)
+            if not overwrite or (self.manifest.missing_shards(spec.group) and self._is_same(spec)):
+                return self._continued(spec)
+            self._replacing[spec.group] = spec.group + REPLACEMENT
+            spec = dataclasses.replace(spec, group=spec.group + REPLACEMENT)
+            if spec.group in self.manifest.groups:
+                if self._is_same(spec):
+                    return self._continued(spec)
+                self.drop(spec.group)
+            self._check_space(spec)
         self._create(spec)
         return SplitWriter(self, spec)
 
-    def _can_continue(self, spec: SplitSpec) -> bool:
+    def _continued(self, spec: SplitSpec) -> SplitWriter:
+        self.check([spec])
+        for path in [*parents(spec.group), spec.group, *spec.array_documents()]:
+            self.manifest.documents[path] = read_document(self.place, f"{path}/{META}", self.manifest)
+        return SplitWriter(self, spec)
+
+    def _is_same(self, spec: SplitSpec) -> bool:
         try:
             self.check([spec])
+        except UnreadableError:  # perhaps the same
+            raise
         except (ConflictError, DamagedStoreError):
             return False
-        return bool(self.manifest.missing_shards(spec.group))
+        return True
+
+    def _check_space(self, spec: SplitSpec) -> None:
+        """Both have to fit; what is made anew takes about as much per byte of values as what it replaces."""
+        old, free = spec.group.removesuffix(REPLACEMENT), self.place.free_nbytes()
+        shapes = [self.manifest.documents.get(f"{old}/{name}", {}) for name in self.manifest.groups[old].arrays]
+        before = sum(math.prod(d["shape"]) * np.dtype(d["data_type"]).itemsize for d in shapes if d)
+        after = spec.count * sum(array.sequence_nbytes for array in spec.arrays)
+        needed = self.manifest.group_nbytes(old) * after // max(before, 1)
+        if free is not None and all(shapes) and needed > free:
+            raise DiskError(
+                f"{self.place.path}: {old} is replaced only by what is complete, so both have to fit: about "
+                f"{needed:,} bytes are needed and {free:,} are free. Free some space, or remove it first: "
+                f"s2rm-data remove {self.place.path} {old}"
+            )
+
+    def drop(self, group: str) -> None:
+        """Remove a group in one commit, and then its objects."""
+        before, written = set(self.manifest.objects), self._names_of([group])
+        self.manifest.drop_group(group)
+        intent = Intent(names=frozenset(before - set(self.manifest.objects)) | written)
+        intent.begin(self.place)
+        self.manifest.save(self.place)
+        intent.finish(self.place, self.manifest)
+
+    def _names_of(self, groups: Iterable[str]) -> frozenset[str]:
+        """Names of the groups' objects, also of those that were written and not yet committed."""
+        entries = {group: self.manifest.groups[group] for group in groups}
+        written = (name for group in entries for name in self.place.names(group) if is_shard(name, entries))
+        return names_of(self.manifest, entries) | frozenset(written)
+
+    def finish(self) -> None:
+        """Commit; what is complete takes the place of what it was made to replace, all at once."""
+        self.commit()
+        done = {old: new for old, new in self._replacing.items() if not self.manifest.missing_shards(new)}
+        if done:
+            intent = Intent(names=self._names_of([*done, *done.values()]), replace=done)
+            intent.begin(self.place)
+            intent.finish(self.place, self.manifest)
+            self._replacing = {old: new for old, new in self._replacing.items() if old not in done}
+            self._created = {}
 
     def _create(self, spec: SplitSpec) -> None:
         self.check([spec])
-        self.place.clear(spec.group, self.manifest.version)  # what a kill left before the manifest knew of it
+        names = {f"{path}/{META}" for path in (*parents(spec.group), *spec.documents())} - set(self.manifest.objects)
+        self._refuse_foreign(spec, names)
+        intent = Intent(names=frozenset(names))
+        if self.place.locks:  # elsewhere two writers may begin at once, and neither may remove what the other has begun
+            intent.begin(self.place)
         self._created |= add_group(self.place, self.manifest, spec)
         self.manifest.save(self.place)
+        if self.place.locks:
+            intent.finish(self.place, self.manifest)
         self._restore_documents()
+
+    def _refuse_foreign(self, spec: SplitSpec, documents: set[str]) -> None:
+        """What lies where the group is to be, and was not put there by a writer of this store, is left alone."""
+        if not self.place.locks:
+            return
+        entry = {spec.group: spec.entry}
+        for name in self.place.names(spec.group):
+            if name in documents or is_shard(name, entry):
+                raise ConflictError(
+                    f"{self.place.path / name} is there, but it is not in the manifest: nobody knows whose it is. Move "
+                    "it elsewhere, or choose another --out"
+                )
 
     def _restore_documents(self) -> None:
         """Put the metadata of new groups right: where there is no lock, another writer may have removed or replaced
         them in the moment before they were committed. It has lost, and learns that when it commits.
         """
         for name, data in ({} if self.place.locks else self._created).items():
-            try:
-                check_object(self.place, name, Entry.of([data]))
-            except DamagedStoreError:
+            if not is_sound(self.place, name, Entry.of([data])):
                 self.place.write_whole(name, [data], replace=True)
 
     def add(self, objects: Mapping[str, Sequence[bytes]]) -> None:

@@ -14,11 +14,10 @@ import os
 from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Any
 
-from s2rm_data.addresses import Url
-from s2rm_data.errors import DamagedStoreError, missing_component
+from s2rm_data.core.addresses import Url
+from s2rm_data.core.errors import DamagedStoreError, missing_component
 from s2rm_data.store.layout import META
 from s2rm_data.store.manifest import object_pieces
-from s2rm_data.store.place import OpenObject
 from s2rm_data.store.reader import Store
 
 try:
@@ -90,11 +89,8 @@ class CheckedStore(ZarrStore):
                 for _ in object_pieces(opened, place.path / key, entry):
                     pass
                 self._checked[key] = opened.stamp
-            return self._bytes(opened, _span(byte_range, entry.nbytes))
-
-    def _bytes(self, opened: OpenObject, span: tuple[int, int]) -> bytes:
-        (data,) = opened.ranges([span])
-        return data
+            (data,) = opened.ranges([_span(byte_range, entry.nbytes)])
+            return data
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from s2rm_data.errors import missing_component
+from s2rm_data.core.errors import missing_component
 
 for _package in ("torch", "safetensors", "tensorboard"):
     if importlib.util.find_spec(_package) is None:

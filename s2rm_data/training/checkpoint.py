@@ -11,6 +11,7 @@ Nothing is pickled.
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from s2rm_data.config import canonical_json
-from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.files import sync_folder, write_whole
-from s2rm_data.models import WorldModel
-from s2rm_data.models.weights import digest, read_safetensors, safetensors_pieces, save_model
-from s2rm_data.sealing import STATE_FORMAT as FORMAT
-
-
-def save_weights(model: WorldModel, path: Path) -> None:
-    """The model with its config, as `models.weights.load_model` reads it; the old file or the new one, whole."""
-    save_model(model, path)
-    sync_folder(path.parent)
+from s2rm_data.core.check import canonical_json
+from s2rm_data.core.errors import DamagedStoreError, UnreadableError, UsageError
+from s2rm_data.core.write import write_whole
+from s2rm_data.models.weights import digest, read_safetensors, safetensors_pieces
+from s2rm_data.training.folder import STATE_FORMAT as FORMAT
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
@@ -39,7 +33,6 @@ def save_state(path: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -
     text = canonical_json(record).decode()
     header = {"format": FORMAT, "record": text, "sha256": digest(plain, text)}
     write_whole(path, safetensors_pieces(plain, header))
-    sync_folder(path.parent)
 
 
 def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -48,7 +41,8 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise DamagedStoreError(f"{path} is missing; without it the run cannot be resumed") from None
     except (SafetensorError, OSError) as error:
-        raise DamagedStoreError(f"{path} is damaged or no checkpoint: {error}") from None
+        kind = UnreadableError if getattr(error, "errno", None) == errno.EIO else DamagedStoreError
+        raise kind(f"{path} is damaged or no checkpoint: {error}") from None
     if header.get("format") != FORMAT:
         raise UsageError(f"{path} is not a checkpoint of s2rm-train (its format is {header.get('format')!r})")
     if header.get("sha256") != digest(tensors, header.get("record", "")):

@@ -1,17 +1,23 @@
-"""The config of a training run: every number that decides what is learned, and the few that only decide how fast."""
+"""The config of a training run: every number that decides what is learned, and the few that only decide how fast.
+
+Presets are named budgets, each a file in `presets/`. A world may say what a preset means for it (`Learning.presets`),
+and a model which of its own sizes are then smaller.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from s2rm_data.config import above, at_least, between, check_fields, one_of
-from s2rm_data.errors import UsageError, did_you_mean
+from s2rm_data.core.check import above, at_least, between, check_fields, one_of
+from s2rm_data.core.errors import UsageError, did_you_mean
+from s2rm_data.core.registry import MODELS, PRESETS, WORLDS
+from s2rm_data.core.seeding import MAX_SEED
+from s2rm_data.learning.world_learning import Learning
 from s2rm_data.models import config_for
-from s2rm_data.registry import MODELS, WORLDS
-from s2rm_data.seeding import MAX_SEED
 
 MOST_CHARACTERS = 1000  # of one --set
 SCHEDULES = ("plateau", "cosine")
@@ -96,20 +102,12 @@ class TrainConfig:
         return dataclasses.replace(self, **own, model_fields={**self.model_fields, **of_model})
 
 
-def _list(names: Any) -> str:
-    return ", ".join(names)
-
-
-def model_field_names(model: str, task: str) -> list[str]:
-    return [f.name for f in dataclasses.fields(config_for(model, task)) if f.name != "task"]
-
-
 OWN_OPTIONS = ("task", "model", "preset", "device")  # not for `--set`: each has an option that checks it
 
 
 def settable_names(model: str, task: str) -> tuple[list[str], list[str]]:
     """Names that `--set` takes: of the run, and of the model."""
-    of_model = model_field_names(model, task)
+    of_model = [f.name for f in dataclasses.fields(config_for(model, task)) if f.name != "task"]
     fixed = (*OWN_OPTIONS, "model_fields")
     return [f.name for f in dataclasses.fields(TrainConfig) if f.name not in fixed], of_model
 
@@ -127,7 +125,7 @@ def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[st
         elif name in OWN_OPTIONS:
             raise UsageError(f"{name} is not for --set; give --{name} {value}")
         else:
-            there_are = f"a run has {_list(own_names)}; the model {model} has {_list(model_field_list)}"
+            there_are = f"a run has {', '.join(own_names)}; the model {model} has {', '.join(model_field_list)}"
             suggestion = did_you_mean(name, [*own_names, *model_field_list], there_are)
             raise UsageError(f"no config field {name!r}{suggestion}")
     return own, of_model
@@ -148,3 +146,32 @@ def parse_assignments(assignments: tuple[str, ...]) -> dict[str, Any]:
             value = text.strip()
         fields[name.strip()] = value
     return fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """`fields` are those of TrainConfig, for worlds that have none of their own for it; `model_fields` those of every
+    model's config. A preset that is `like` another has that one's, worlds' and models' included, and its own over them.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    model_fields: Mapping[str, Any] = field(default_factory=dict)
+    like: str | None = None
+
+
+def preset_fields(name: str, task: str) -> dict[str, Any]:
+    """Fields of TrainConfig."""
+    preset: Preset = PRESETS.load(name)
+    learning: Learning = WORLDS.load(task).learning()
+    below = preset_fields(preset.like, task) if preset.like else {}
+    return {**below, **learning.presets.get(name, preset.fields)}
+
+
+def preset_model_fields(name: str, model: str, task: str) -> dict[str, Any]:
+    """Fields of the model's config: the preset's, then the model's own, the world's, and those of both."""
+    preset: Preset = PRESETS.load(name)
+    learning: Learning = WORLDS.load(task).learning()
+    below = preset_model_fields(preset.like, model, task) if preset.like else {}
+    own, of_world = MODELS.load(model).small_fields.get(name, {}), learning.preset_model_fields.get(name, {})
+    of_both = learning.preset_fields_of_models.get(name, {}).get(model, {})
+    return {**below, **preset.model_fields, **own, **of_world, **of_both}

@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.addresses import Url
-from s2rm_data.config import to_json
-from s2rm_data.errors import UsageError
-from s2rm_data.files import write_whole
+from s2rm_data.core.addresses import Url
+from s2rm_data.core.check import to_json
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.read import read_regular
+from s2rm_data.core.write import write_whole
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 
 MOST_BYTES = 1 << 20
@@ -52,11 +53,7 @@ class Command:
 
 def read_command(path: Path) -> Command:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes, which no config file has")
-        document = tomllib.loads(data.decode())
+        document = tomllib.loads(read_regular(path, MOST_BYTES).decode())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -96,7 +93,14 @@ def write_command(path: Path, config: TrainConfig, preset: TrainConfig, command:
     lines = [f"{name} = {_toml(value)}" for name, value in {**named, **differing}.items()]
     if command.sweep:
         lines += ["", "[sweep]", *(f"{name} = {_toml(values)}" for name, values in command.sweep.items())]
-    write_whole(path, [("\n".join(lines) + "\n").encode()])
+    text = "\n".join(lines) + "\n"
+    try:
+        tomllib.loads(text)
+    except ValueError as error:
+        raise UsageError(
+            f"this command cannot be saved as TOML ({error}); a name in it may not be text (UTF-8), which it must be"
+        ) from None
+    write_whole(path, [text.encode()])
 
 
 def _toml(value: Any) -> str:

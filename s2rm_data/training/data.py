@@ -8,15 +8,15 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.learning import Learning
-from s2rm_data.loading import Source, groups_of, open_groups, tasks_of
+from s2rm_data.core.check import canonical_json
+from s2rm_data.core.errors import ConflictError, UsageError
+from s2rm_data.core.registry import MODELS, WORLDS
+from s2rm_data.learning import Source, groups_of, open_groups, tasks_of
+from s2rm_data.learning.world_learning import Learning
+from s2rm_data.making.world import World
 from s2rm_data.models import build
-from s2rm_data.registry import MODELS, WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
-from s2rm_data.world import World
 
 CACHE_SHARE = 0.9  # of a cache that training sequences may take; validation needs some
 
@@ -25,7 +25,8 @@ def choose_task(store: Store, asked: str | None, options: Collection[str] = ()) 
     """The world asked for, else the first in the store whose training has the options named."""
     found = tasks_of(store)
     if asked is None:
-        found = [name for name in found if _has_options(name, options)] or found
+        having = {name: {option.name for option in WORLDS.load(name).training_options} for name in found}
+        found = [name for name in found if having[name] >= set(options)] or found
         if not found:
             listed = ", ".join(store.groups) or "nothing yet"
             raise UsageError(
@@ -37,11 +38,6 @@ def choose_task(store: Store, asked: str | None, options: Collection[str] = ()) 
     if asked not in found:
         groups_of(store, asked, "train")  # says what is missing
     return asked
-
-
-def _has_options(task: str, names: Collection[str]) -> bool:
-    world: World = WORLDS.load(task)
-    return {option.name for option in world.training_options} >= set(names)
 
 
 def training_option_names() -> set[str]:
@@ -110,17 +106,19 @@ class RunData:
 
     def _open(self, groups: list[str], **options: Any) -> Source:
         options |= {name: getattr(self.config, name) for name in self.learning.source_fields}
+        fields = self.config.model_fields
+        options |= {name: fields[name] for name in self.learning.view_fields if name in fields}
         return open_groups(
             [self.store[path] for path in groups], next_views=self.next_views, device=self.config.device, **options
         )
 
     def shuffle_shards(self) -> int | None:
         """How many shards to shuffle together so that two such blocks fit into the cache; None if everything fits."""
-        cached, cache = getattr(self.train, "cached", None), self.store.cache
+        cached, cache = self.train.cached, self.store.cache
         if cached is None or cache is None:
             return None
         sizes = cached.unit_nbytes
-        others = getattr(self.validation, "cached", None)
+        others = self.validation.cached
         if sum(sizes) + (sum(others.unit_nbytes) if others else 0) <= cache.most_bytes:
             return None
         shards = int(CACHE_SHARE * cache.most_bytes / 2) // max(sizes)
@@ -147,13 +145,13 @@ class RunData:
         shapes: dict[str, Any] = {
             "image_size": list(self.train.image_size),
             "arena_size": list(self.train.arena_size),
-            "cell_size": getattr(self.train, "cell_size", 1.0),
+            "cell_size": self.train.cell_size,
         }
         for name, value in shapes.items():
             given = config.model_fields.get(name)
             if name == "image_size" and given is not None and list(given) != value:
                 raise UsageError(f"image_size is {given}, but the images of {self.store.path} are {value}")
-        return {**shapes, **config.model_fields}
+        return dict(sorted({**shapes, **config.model_fields}.items()))  # in one order, also in a run that is resumed
 
     def build_model(self) -> Any:
         return build(self.config.model, self.config.task, **self.model_fields(self.config))

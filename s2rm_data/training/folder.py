@@ -1,7 +1,7 @@
-"""The run folder: what lies where in it, who may write to it, and its log.
+"""The run folder: what lies where in it, who may write to it, and its documents: marked, sealed, and not trusted.
 
-    run.json                the mark of a run folder, with the digest of config.json
-    config.json             the run: config, model config, store and the groups it was trained on
+    run.json                the mark: this folder is a run's, and `config_sha256` is the digest of its config.json
+    config.json             {"config": {"model": ..., "task": ..., "seed": ..., ...}, "store": {"path": ...}, ...}
     environment.json        machine and versions
     log.jsonl               one record per step and per validation; the same for every run of the same config
     timing.jsonl            speed, waiting, memory; different every time
@@ -10,25 +10,181 @@
     best.safetensors        weights with the lowest validation loss
     curves.png, predictions/, tensorboard/
     summary.json            written at the end; its existence means: complete
+    replaced/               with --overwrite: the run that was here before, until this one is complete
 
-Paths inside are relative: the folder can be moved.
+Paths inside are relative: the folder can be moved. Runs of earlier versions have no mark; they are known by what their
+config.json says.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
-import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.config import canonical_json
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.files import PARTIAL, disk_errors, lock_folder, make_folder, sync_folder, write_whole
-from s2rm_data.sealing import CONFIG, LOG, MARK, PROTOCOL, STATE, is_run, mark_bytes, read_json
+from s2rm_data.core.check import Misfit, canonical_json, expect, whole
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError, did_you_mean
+from s2rm_data.core.read import opened_inside, read_at, read_inside
+from s2rm_data.core.seeding import MAX_SEED
+from s2rm_data.core.write import (
+    PARTIAL,
+    disk_errors,
+    lock_folder,
+    make_folder,
+    move_inside,
+    remove_inside,
+    replaced_folder,
+    sync_folder,
+    write_whole,
+)
+from s2rm_data.models.weights import load_model, save_model
+
+MARK, CONFIG, PROTOCOL, STATE = "run.json", "config.json", "protocol.json", "state.safetensors"
+LOG, TIMING = "log.jsonl", "timing.jsonl"
+REPLACED, MOVING = "replaced", "replaced.partial"  # where a run waits for the end of the one that replaces it
+FORMAT = "s2rm-data run 1"
+STATE_FORMAT = "s2rm-data training state 1"
+MOST_BYTES = 16 << 20  # of a document
+_MOST_LINE_BYTES = 1 << 20  # of a log
+
+
+def mark_bytes(config: bytes | None, previous: bytes | None = None) -> bytes:
+    """The mark of a folder whose config.json will have these bytes; None where it has none yet.
+
+    `previous`: what it has until it is replaced, which is right as well.
+    """
+    mark = {"format": FORMAT, "config_sha256": None if config is None else hashlib.sha256(config).hexdigest()}
+    if previous is not None:
+        mark["previous_config_sha256"] = hashlib.sha256(previous).hexdigest()
+    return json.dumps(mark, indent=2).encode() + b"\n"
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """A JSON document of a run folder; damaged if it cannot be read as one."""
+    data = read_inside(folder, name, MOST_BYTES)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"{folder / name} is damaged: {error}") from None
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The document of a run, whose seal is right and which says what evaluation and training need."""
+    path = folder / CONFIG
+    if not path.exists() and not path.is_symlink():
+        raise UsageError(f"{path} is missing; {folder} is not a run folder of s2rm-train")
+    document = read_json(folder, CONFIG)
+    problem = problem_of(document)
+    sealed = _sealed_digests(folder)
+    if sealed and hashlib.sha256(read_inside(folder, CONFIG, MOST_BYTES)).hexdigest() not in sealed:
+        raise DamagedStoreError(
+            f"{path} is not as it was when the run was started; undo the change, or start another run elsewhere"
+        )
+    if problem:
+        raise UsageError(f"{path} is not the config of a run of s2rm-train: {problem}")
+    return dict(document)
+
+
+def _sealed_digests(folder: Path) -> list[str]:
+    """Of what config.json may hold; empty if nothing is known."""
+    if not (folder / MARK).exists():
+        return []
+    mark = read_json(folder, MARK)
+    if not isinstance(mark, dict) or mark.get("format") != FORMAT:
+        raise DamagedStoreError(f"{folder / MARK} is damaged, or not the mark of a run of s2rm-train")
+    found = (mark.get("config_sha256"), mark.get("previous_config_sha256"))
+    return [digest for digest in found if isinstance(digest, str)] if isinstance(found[0], str) else []
+
+
+def problem_of(document: Any) -> str:
+    """What is wrong with the document of a run; empty if nothing is."""
+    try:
+        _check_run(document)
+    except Misfit as problem:
+        return str(problem)
+    return ""
+
+
+def _check_run(document: Any) -> None:
+    config = document.get("config") if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        raise Misfit("it has no table `config`")
+    for name in ("model", "task"):
+        expect(isinstance(config.get(name), str), f"it names no {name}")
+    whole(0, MAX_SEED).fitted("its seed", config.get("seed", 0))
+    store = document.get("store", {})
+    right = isinstance(store, dict) and isinstance(store.get("path", ""), str)
+    expect(right, "its store is not a table with a path")
+    groups = store.get("groups", {})
+    right = isinstance(groups, dict) and all(isinstance(entry, dict) for entry in groups.values())
+    expect(right, "the groups of its store are not tables")
+
+
+def shipped_runs() -> dict[str, Path]:
+    """The runs that come with the package, by name: inside it where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    folders = (package / "pretrained", package.parent / "pretrained")
+    found = (child for folder in folders if folder.is_dir() for child in sorted(folder.iterdir()))
+    return {child.name: child for child in found if _has_mark(child)}
+
+
+def run_folder(name: str | os.PathLike[str]) -> Path:
+    """A run's folder; a name that is no path of anything may be that of a run that comes with the package."""
+    path = Path(name)
+    return path if path.exists() else shipped_runs().get(str(path), path)
+
+
+def no_run(path: Path) -> UsageError:
+    shipped = shipped_runs()
+    then = f"train one with s2rm-train, or name one that comes with the package: {', '.join(shipped) or 'none is here'}"
+    return UsageError(f"there is no run folder at {path}{did_you_mean(str(path), shipped, then)}")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run's: by its mark or, for runs of earlier versions, by what is in it."""
+    if _has_mark(folder):
+        return True
+    for name, fits in (
+        (CONFIG, lambda d: not problem_of(d) and "store" in d),
+        (PROTOCOL, lambda d: type(d["runs"]) is int),
+    ):
+        with contextlib.suppress(DamagedStoreError, TypeError, LookupError):
+            if fits(read_json(folder, name)):
+                return True
+    with contextlib.suppress(DamagedStoreError, OSError), opened_inside(folder, STATE) as descriptor:
+        return STATE_FORMAT.encode() in read_at(descriptor, MOST_BYTES, 0)
+    return False
+
+
+def _has_mark(folder: Path) -> bool:
+    try:
+        return FORMAT.encode() in read_inside(folder, MARK, MOST_BYTES)
+    except DamagedStoreError:
+        return False
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All whole records; a last line that was cut off by a kill is left out."""
+    if not os.path.lexists(path):
+        return []
+    records = []
+    with opened_inside(path.parent, path.name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        try:
+            while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
+                records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise DamagedStoreError(f"{path} is damaged: {error}") from None
+    if len(line) == _MOST_LINE_BYTES:
+        raise DamagedStoreError(f"{path} is damaged: it has a line of more than {_MOST_LINE_BYTES:,} bytes")
+    return records
+
+
+def picture_name(step: int) -> str:
+    return f"step-{step:07d}.png"
 
 
 class RunFolder:
@@ -40,7 +196,7 @@ class RunFolder:
     config = property(lambda self: self.path / CONFIG)
     environment = property(lambda self: self.path / "environment.json")
     log = property(lambda self: self.path / LOG)
-    timing = property(lambda self: self.path / "timing.jsonl")
+    timing = property(lambda self: self.path / TIMING)
     state = property(lambda self: self.path / STATE)
     last = property(lambda self: self.path / "last.safetensors")
     best = property(lambda self: self.path / "best.safetensors")
@@ -59,26 +215,50 @@ class RunFolder:
         return bool(self.summary.exists())
 
     def open(self, *, resume: bool, overwrite: bool) -> None:
-        """Lock the folder for writing; what is in the way is refused, or with `overwrite` removed."""
-        if not _is_text(self.path):  # others that write here, such as TensorBoard, take nothing else
-            raise UsageError(f"the name of the run folder {str(self.path)!r} is not text; give --out another name")
+        """Lock the folder for writing; what is in the way is refused. Nothing is changed before `begin`."""
+        try:
+            str(self.path).encode()  # others that write here, such as TensorBoard, take nothing but text
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"the name of the run folder {str(self.path)!r} is not text; give --out another name"
+            ) from None
         if self.path.exists() and not self.path.is_dir():
             raise ConflictError(f"{self.path} is a file; give --out another name")
-        if self.holds_run and not (resume or overwrite):
+        foreign = self._foreign()
+        if foreign:
+            raise ConflictError(f"{self.path} holds other files ({foreign[0]}, ...); give --out another name")
+        self._refuse_held(resume or overwrite)
+        make_folder(self.path)
+        try:
+            self._check_writable()
+            self._lock = lock_folder(self.path)
+            self._recover()
+            self._refuse_held(resume or overwrite)
+            if overwrite:
+                self._refuse_links()
+            remove_inside(self.path, [path.name + PARTIAL for path in (*self._files, self.mark)])
+        except BaseException:
+            self.close()
+            raise
+
+    def _refuse_held(self, is_asked: bool) -> None:
+        if self.holds_run and not is_asked:
             raise ConflictError(
                 f"{self.path} already holds a run{' that is complete' if self.is_complete else ''}; "
                 "add --resume to continue it, --overwrite to start it again, or give --out another name"
             )
-        foreign = self._foreign()
-        if foreign:
-            raise ConflictError(f"{self.path} holds other files ({foreign[0]}, ...); give --out another name")
-        make_folder(self.path)
-        self._check_writable()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[RunFolder]:
         self._lock = lock_folder(self.path)
-        for path in self._files:
-            path.with_name(path.name + PARTIAL).unlink(missing_ok=True)
-        if overwrite:
-            self._clear()
+        try:
+            yield self
+        finally:
+            self.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._lock is not None
 
     def close(self) -> None:
         if self._lock is not None:
@@ -93,21 +273,97 @@ class RunFolder:
 
     def _foreign(self) -> list[str]:
         """Names of what is in a folder that is not a run's: nothing of it may be overwritten or removed."""
-        if not self.path.exists() or is_run(self.path):
+        if not self.path.exists() or is_run(self.path) or any(is_run(self.path / name) for name in (REPLACED, MOVING)):
             return []
         return sorted(p.name for p in self.path.iterdir() if p.name != self.mark.name + PARTIAL)
 
-    def _clear(self) -> None:
-        """Remove what a run leaves, its config first and its mark last, and what several seeds have left."""
-        for path in (*self._files, *self.predictions.glob("step-*.png"), *self.tensorboard.glob("events.*")):
-            path.unlink(missing_ok=True)
+    # -- a run in place of another one
+
+    def set_aside(self) -> None:
+        """Move the run that is here to `replaced/`, where it stays until the one that is begun now is complete.
+
+        If one is there already, the run that is here has not been completed, and gives way.
+        """
+        if not is_run(self.path):
+            return
+        if is_run(self.path / REPLACED):
+            remove_inside(self.path, self._names())
+            return
+        if not self.mark.exists():
+            write_whole(self.mark, [mark_bytes(self.config.read_bytes() if self.config.exists() else None)])
+        move_inside(self.path, {name: f"{MOVING}/{name}" for name in [MARK, *self._names()]})
+        self._rename(MOVING, REPLACED)
+
+    def restore(self) -> None:
+        """Put the run that was here back if the one that was to replace it has not come to its first checkpoint."""
+        begun = any((folder / STATE).exists() for folder in (self.path, *self._seeds()))
+        if not begun and is_run(self.path / REPLACED):
+            remove_inside(self.path, self._names())
+            self._rename(REPLACED, MOVING)
+            self._move_back()
+
+    def forget_replaced(self) -> None:
+        """Remove the run that this one, which is complete, has replaced."""
+        aside = self.path / REPLACED
+        if is_run(aside):
+            remove_inside(aside, RunFolder(aside)._names())
+        _remove_empty(aside)
+
+    def _recover(self) -> None:
+        """Finish what somebody was stopped at who replaced the run."""
+        begun = self.mark.exists() and (self.config.exists() or self.protocol.exists())
+        if (self.path / MOVING).is_dir():
+            self._move_back()
+        elif not begun:
+            self.restore()
+        elif self.is_complete:
+            self.forget_replaced()
+
+    def _move_back(self) -> None:
+        """Nothing but what was moved there is in the folder; the mark comes last."""
+        aside = self.path / MOVING
+        names = [path.relative_to(aside).as_posix() for path in sorted(aside.rglob("*")) if path.is_file()]
+        move_inside(self.path, {f"{MOVING}/{name}": name for name in sorted(names, key=lambda name: name == MARK)})
+        _remove_empty(aside)
+
+    def _rename(self, old: str, new: str) -> None:
+        with disk_errors(self.path / new):
+            (self.path / old).rename(self.path / new)
+        sync_folder(self.path)
+
+    def _refuse_links(self) -> None:
+        """What is to be moved or removed must be what a run has written, and be in this folder."""
+        folders = [self.predictions, self.tensorboard, self.path / "seeds", self.path / REPLACED, *self._seeds()]
+        for path in folders:
+            if path.is_symlink() or (path.exists() and not path.is_dir()):
+                raise ConflictError(
+                    f"{path} is {'a link' if path.is_symlink() else 'not a folder'}, and nothing is replaced through "
+                    "it; move it elsewhere, or give --out another name"
+                )
+        for name in (*self._names(), MARK):
+            path = self.path / name
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise ConflictError(f"{path} is not a regular file; move it elsewhere, or give --out another name")
+
+    def _seeds(self) -> list[Path]:
         seeds = self.path / "seeds"
-        for seed in seeds.glob("[0-9]*"):
-            if is_run(seed):
-                RunFolder(seed)._clear()
-                _remove_empty(seed)
-        _remove_empty(self.predictions, self.tensorboard, seeds)
-        self.mark.unlink(missing_ok=True)
+        if seeds.is_symlink() or not seeds.is_dir():
+            return []
+        return [path for path in sorted(seeds.iterdir()) if path.name.isdigit() and (path.is_symlink() or is_run(path))]
+
+    def _names(self) -> list[str]:
+        """Of all that the run has written: documents, the pictures of its log, the event files of its timing; and the
+        same of each seed. Documents come after what is only known by them, and the mark is the last of each."""
+        names: list[str] = []
+        with contextlib.suppress(DamagedStoreError):
+            steps = [record.get("step") for record in read_log(self.log) if record.get("kind") == "validation"]
+            names += [f"{self.predictions.name}/{picture_name(step)}" for step in steps if isinstance(step, int)]
+        with contextlib.suppress(DamagedStoreError):
+            events = [record.get("events") for record in read_log(self.timing)]
+            names += [f"{self.tensorboard.name}/{name}" for name in events if name and "/" not in str(name)]
+        for seed in self._seeds():
+            names += [f"seeds/{seed.name}/{name}" for name in RunFolder(seed)._names()]
+        return [*dict.fromkeys(names), *(path.name for path in self._files), MARK]
 
     @property
     def _files(self) -> list[Path]:
@@ -123,7 +379,6 @@ class RunFolder:
         write_whole(self.mark, [mark_bytes(config)])
         if config is not None:
             write_whole(self.config, [config])
-        sync_folder(self.path)
 
     def replace_config(self, document: Any) -> None:
         """Another config for the run, which is then no longer complete. A kill leaves the old one or the new one."""
@@ -132,102 +387,50 @@ class RunFolder:
         write_whole(self.mark, [mark_bytes(after, before)])
         write_whole(self.config, [after])
         write_whole(self.mark, [mark_bytes(after)])
-        sync_folder(self.path)
 
     def write_json(self, path: Path, value: Any) -> None:
         write_whole(path, [_json_bytes(value)])
-        sync_folder(self.path)
 
     def read_json(self, path: Path) -> Any:
         return read_json(self.path, path.name)
-
-
-def _is_text(path: Path) -> bool:
-    """Whether a path can be written as UTF-8; names of files can be any bytes."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _json_bytes(value: Any) -> bytes:
     return json.dumps(value, indent=2, allow_nan=False).encode() + b"\n"
 
 
-def _remove_empty(*folders: Path) -> None:
-    for folder in folders:
-        with contextlib.suppress(OSError):  # not there, or something else is in it
-            folder.rmdir()
+def _remove_empty(folder: Path) -> None:
+    """Also those in it, which a kill may have left."""
+    for inner, _, _ in () if folder.is_symlink() else os.walk(folder, topdown=False):
+        with contextlib.suppress(OSError):  # something else is in it
+            Path(inner).rmdir()
 
 
-def _opened_for_writing(path: Path) -> int:
-    """A descriptor of a regular file, made if there is none. A link is not followed: it may lead to somebody's file."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise DamagedStoreError(f"{path} is not a regular file") from None
-        raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise DamagedStoreError(f"{path} is not a regular file")
-    return descriptor
+def export_run(run: Path, out: Path) -> int:
+    """Write the run in folder `run` to a new, small folder `out`, to be kept and shared; returns its size in bytes.
 
-
-class Log:
-    """Records as lines of JSON, in the order of the steps.
-
-    Its length and digest are part of a checkpoint, and a resumed run cuts off what was written after it: the log of a
-    run that was killed is that of one that was not.
+    Left out are the state that a resumed run needs, the last weights, the records of single steps, pictures, timing,
+    and the path of the store, which means nothing on another machine. Weights are kept in half precision.
     """
+    source = RunFolder(run)
+    document = read_run(run)
+    if not source.is_complete:
+        raise UsageError(f"{run} is not finished; resume it with s2rm-train --resume --out {run}, then export it")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConflictError(f"{out} is not empty; give --export another name, or remove it")
+    make_folder(out.absolute().parent)
+    with replaced_folder(out.absolute()) as partial:  # a kill leaves nothing that would be in the way
+        _write(source, RunFolder(partial), document)
+    return sum(path.stat().st_size for path in out.iterdir())
 
-    def __init__(self, path: Path, length: int, sha256: str | None = None) -> None:
-        self.path = path
-        self._digest = hashlib.sha256()
-        with disk_errors(path):
-            self._file = os.fdopen(_opened_for_writing(path), "a+b")
-        try:
-            self._check(length, sha256)
-            with disk_errors(path):
-                self._file.truncate(length)
-        except BaseException:
-            self._file.close()
-            raise
 
-    def _check(self, length: int, sha256: str | None) -> None:
-        """Whether the log begins as it did at the checkpoint; checkpoints of earlier versions say only how long."""
-        self._file.seek(0)
-        left = length
-        while left and (piece := self._file.read(min(left, 1 << 20))):
-            self._digest.update(piece)
-            left -= len(piece)
-        if left:
-            raise DamagedStoreError(f"{self.path} is shorter than the checkpoint says ({length} bytes)")
-        if sha256 is not None and self._digest.hexdigest() != sha256:
-            raise DamagedStoreError(f"{self.path} is damaged: it is not as it was at the checkpoint")
-
-    def write(self, record: dict[str, Any]) -> None:
-        line = canonical_json(record) + b"\n"
-        self._digest.update(line)
-        with disk_errors(self.path):
-            self._file.write(line)
-
-    @property
-    def sha256(self) -> str:
-        """Of all that was written."""
-        return self._digest.hexdigest()
-
-    def sync(self) -> int:
-        """Its length, once it is on the disk."""
-        with disk_errors(self.path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            return self._file.tell()
-
-    def flush(self) -> None:
-        with disk_errors(self.path):
-            self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+def _write(source: RunFolder, target: RunFolder, document: dict[str, Any]) -> None:
+    document["store"] = {**document.get("store", {}), "path": ""}
+    save_model(load_model(source.best).half(), target.best)
+    records = [record for record in read_log(source.log) if record.get("kind") != "step"]
+    write_whole(target.log, [canonical_json(record) + b"\n" for record in records])
+    for path in (source.environment, source.curves):
+        if os.path.lexists(path):  # a link, which might lead to anything, is refused
+            write_whole(target.path / path.name, [read_inside(source.path, path.name, MOST_BYTES)])
+    target.begin(document)
+    target.write_json(target.summary, source.read_json(source.summary))

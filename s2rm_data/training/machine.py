@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 import s2rm_data
-from s2rm_data.cores import available_cores
+from s2rm_data.core.machine import available_cores
+from s2rm_data.models.device import FULL, use_onednn
 
 # malloc.h of glibc
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
@@ -40,10 +41,15 @@ def set_up(device: torch.device, threads: int) -> None:
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
         # float32 is float32: without this, products and convolutions may round their factors to ten bits (TF32).
-        torch.set_float32_matmul_precision("highest")
+        torch.set_float32_matmul_precision(FULL)
         torch.backends.cudnn.allow_tf32 = False
     else:
         tune_allocator()
+        use_onednn()
+
+
+def products() -> str:
+    return "torch's own" if torch.get_float32_matmul_precision() == FULL else "oneDNN, measured to keep to float32"
 
 
 def peak_memory_nbytes(device: torch.device) -> int:
@@ -71,6 +77,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "cores": available_cores(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "cuda": torch.version.cuda,
+        "float32_products": products(),
         "packages": packages,
     }
 

@@ -16,8 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from s2rm_data.errors import S2RMError, UsageError
-from s2rm_data.loading.batches import Share
+from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.learning.windows import Share
 
 # For one message. The default of half an hour would keep the others waiting when a process is lost. The longest that
 # processes are apart is a compiler at work in one of them, or the first one's checkpoint.

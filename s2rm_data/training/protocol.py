@@ -16,22 +16,21 @@ from typing import Any
 
 import torch
 
-from s2rm_data.config import from_json, to_json
-from s2rm_data.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
-from s2rm_data.interrupt import EndsWhenStuck
-from s2rm_data.loading import TrainingBatches
-from s2rm_data.registry import MODELS, WORLDS, plugins_used
-from s2rm_data.sealing import read_run
+from s2rm_data.core.check import from_json, to_json
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
+from s2rm_data.core.registry import CODECS, MODELS, PRESETS, WORLDS, plugins_used
+from s2rm_data.core.signals import EndsWhenStuck
+from s2rm_data.learning import TrainingBatches
+from s2rm_data.models import config_for
 from s2rm_data.store import Store
-from s2rm_data.training.budget import BUDGET, budget_of, check_longer, earlier_configs, replace_budget
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
+from s2rm_data.training.cost import check_memory
 from s2rm_data.training.data import RunData
-from s2rm_data.training.folder import RunFolder
+from s2rm_data.training.folder import REPLACED, RunFolder, read_run
 from s2rm_data.training.listener import Listener
-from s2rm_data.training.machine import environment, set_up
-from s2rm_data.training.memory import check_memory
+from s2rm_data.training.machine import environment, products, set_up
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.schedule import DivergedError
+from s2rm_data.training.schedule import BUDGET, DivergedError, budget_of, check_longer, earlier_configs, replace_budget
 from s2rm_data.training.trainer import Trainer
 
 MOST_RUNS = 1000  # seeds of one command
@@ -126,6 +125,7 @@ class Session:
 
     def train(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         set_up(torch.device(config.device), config.threads)
+        self.listener.say(f"float32 products: {products()}")
         alone = self.processes.count == 1
         with contextlib.nullcontext() if alone else EndsWhenStuck():
             self.processes.connect(torch.device(config.device))
@@ -150,13 +150,13 @@ class Session:
         try:
             self._raise_together(lambda: folder.open(resume=options.resume, overwrite=options.overwrite))
             self._check_shared(folder)
-            held = Held.of(folder)
+            held = None if options.overwrite else Held.of(folder)
             self.processes.wait()  # until all have looked: the first one may be going to write
             wanted = self._agreed(config, held, options, longer=longer)
             if held and budget_of(wanted) == budget_of(held.config) and folder.is_complete:
                 self.listener.say(f"{folder.path} is complete already")
-                summary: dict[str, Any] = folder.read_json(folder.summary)
-                return summary
+                return dict(folder.read_json(folder.summary))
+            self.listener.say(f"reading the sequences of {store.path}")  # of 20,000, some seconds
             data = RunData(store, wanted, held.groups if held else options.groups)
             if held is None and wanted.shuffle_shards is None:
                 wanted = data.config = dataclasses.replace(wanted, shuffle_shards=data.shuffle_shards())
@@ -164,13 +164,20 @@ class Session:
             if held:
                 data.check_identity(held.document["store"])
                 self._lengthen(held, wanted, data)
-            else:
-                self._introduce(wanted, data, folder)
             earlier = held.earlier if held else []
             trainer = Trainer(
                 wanted, data, folder, self.processes, listener=self.listener, initial=initial, earlier=earlier
             )
-            return trainer.run()
+            if not held:
+                self._introduce(wanted, data, folder, overwrite=options.overwrite)
+            summary = trainer.run()
+            if self.processes.is_first:
+                folder.forget_replaced()
+            return summary
+        except BaseException:
+            if self.processes.is_first and folder.is_open:
+                folder.restore()
+            raise
         finally:
             folder.close()
 
@@ -210,9 +217,11 @@ class Session:
         held.earlier.append(held.config)
         self.processes.wait()
 
-    def _introduce(self, config: TrainConfig, data: RunData, folder: RunFolder) -> None:
-        """Write down what the run is."""
+    def _introduce(self, config: TrainConfig, data: RunData, folder: RunFolder, *, overwrite: bool) -> None:
+        """Write down what the run is; all that can be checked before has been."""
         if self.processes.is_first:
+            if overwrite:
+                self._set_aside(folder)
             device = torch.device(config.device)
             made_of = environment(device) | {"processes": self.processes.count} | plugins_of(config)
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
@@ -220,10 +229,24 @@ class Session:
             folder.write_json(folder.environment, made_of)
         self.processes.wait()
 
+    def _set_aside(self, folder: RunFolder) -> None:
+        if folder.holds_run or folder.protocol.exists():
+            self.listener.say(f"the run that is there is kept in {folder.path / REPLACED} until this one is complete")
+        folder.set_aside()
+
     def _several(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         """Several seeds, then the best of them again. A seed that diverges is replaced by the next one."""
-        self._begin_protocol(options)
-        options = dataclasses.replace(options, runs=1, resume=True, overwrite=False)
+        self._raise_together(lambda: self._begin_protocol(options))
+        self.processes.wait()
+        try:
+            return self._seeds(config, store, dataclasses.replace(options, runs=1, resume=True, overwrite=False))
+        except BaseException:
+            if self.processes.is_first and options.overwrite:
+                with contextlib.suppress(S2RMError), RunFolder(options.out).locked() as folder:
+                    folder.restore()
+            raise
+
+    def _seeds(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
         # All folders of one command agree in every field but those that the protocol itself sets.
         given = frozenset({*to_json(config), *config.model_fields}) - {"seed"}
         done: dict[int, dict[str, Any]] = {}
@@ -253,9 +276,30 @@ class Session:
         return {**summary, "best_seed": best}
 
     def _begin_protocol(self, options: RunOptions) -> None:
-        """The first process clears the folder or refuses it, and writes down how many runs there are to be."""
-        self._raise_together(lambda: begin_protocol(options))
-        self.processes.wait()
+        """Clear the folder or refuse it, and write down how many runs there are to be."""
+        folder = RunFolder(options.out)
+        if folder.protocol.exists() and not options.overwrite:
+            if not options.resume and first_folder(options.out).holds_run:
+                raise ConflictError(
+                    f"{options.out} already holds runs; add --resume to continue them, --overwrite to start them "
+                    "again, or give --out another name"
+                )
+            if saved_runs(options.out) != options.runs:
+                raise ConflictError(
+                    f"{options.out} was started with --runs {saved_runs(options.out)}, not {options.runs}; "
+                    "resume it without --runs, or start another one with another --out"
+                )
+        try:
+            folder.open(resume=options.resume, overwrite=options.overwrite)
+            if options.overwrite:
+                self._set_aside(folder)
+            if not folder.protocol.exists():
+                if folder.holds_run:
+                    raise ConflictError(f"{options.out} holds a single run; give --out another name, or --overwrite")
+                folder.begin(None)
+                folder.write_json(folder.protocol, {"runs": options.runs})
+        finally:
+            folder.close()
 
     def _raise_together(self, work: Callable[[], None]) -> None:
         """The first process does it; if that fails, all of them do."""
@@ -270,30 +314,8 @@ class Session:
 
 
 def plugins_of(config: TrainConfig) -> dict[str, Any]:
-    """Which plug-ins, by name and version, bring the run's model and world; nothing if both are built in."""
-    found = plugins_used((MODELS, config.model), (WORLDS, config.task))
+    """Which plug-ins, by name and version, bring the run's model, world, codec and preset; nothing if none does."""
+    codec = config_for(config.model, config.task, **config.model_fields).codec
+    used = ((MODELS, config.model), (WORLDS, config.task), (CODECS, codec), (PRESETS, config.preset))
+    found = plugins_used(*used)
     return {"plugins": found} if found else {}
-
-
-def begin_protocol(options: RunOptions) -> None:
-    folder = RunFolder(options.out)
-    if folder.protocol.exists() and not options.overwrite:
-        if not options.resume and first_folder(options.out).holds_run:
-            raise ConflictError(
-                f"{options.out} already holds runs; add --resume to continue them, --overwrite to start them again, "
-                "or give --out another name"
-            )
-        if saved_runs(options.out) != options.runs:
-            raise ConflictError(
-                f"{options.out} was started with --runs {saved_runs(options.out)}, not {options.runs}; "
-                "resume it without --runs, or start another one with another --out"
-            )
-    try:
-        folder.open(resume=options.resume, overwrite=options.overwrite)
-        if not folder.protocol.exists():
-            if folder.holds_run:
-                raise ConflictError(f"{options.out} holds a single run; give --out another name, or --overwrite")
-            folder.begin(None)
-            folder.write_json(folder.protocol, {"runs": options.runs})
-    finally:
-        folder.close()

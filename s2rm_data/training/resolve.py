@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from s2rm_data.addresses import Url, store_path
-from s2rm_data.cores import available_threads
-from s2rm_data.errors import ConflictError, UsageError
-from s2rm_data.loading import tasks_of
-from s2rm_data.loading.groups import unfinished_groups
+from s2rm_data.core.addresses import Url, store_path
+from s2rm_data.core.errors import ConflictError, UsageError
+from s2rm_data.core.machine import available_threads
+from s2rm_data.core.registry import LOGGERS, WORLDS
+from s2rm_data.learning import tasks_of
+from s2rm_data.learning.dataset import unfinished_groups
 from s2rm_data.models.device import choose_device
-from s2rm_data.registry import WORLDS
 from s2rm_data.store import ShardCache, Store
-from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.config import OWN_OPTIONS, TrainConfig, preset_fields, preset_model_fields
 from s2rm_data.training.data import choose_groups, choose_task, shortest_steps
-from s2rm_data.training.presets import preset_fields, preset_model_fields
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.protocol import RunOptions, first_folder, saved_run, saved_runs
 
+USUAL_PRESET = "laptop"  # on every machine: what it reaches is known
 OLDEST_COMPILED = (7, 0)  # compute capability (Volta) from which Triton, which torch.compile uses, makes kernels
 
 
@@ -41,7 +41,7 @@ class Overrides:
 
     @property
     def given(self) -> frozenset[str]:
-        names = [name for name in ("task", "model", "preset", "device") if getattr(self, name) is not None]
+        names = [name for name in OWN_OPTIONS if getattr(self, name) is not None]
         return frozenset([*names, *self.fields])
 
 
@@ -54,71 +54,81 @@ class ResolvedRun:
     options: RunOptions
 
 
-def resolve_run(
-    store: str | os.PathLike[str] | Url | Store | None,
-    overrides: Overrides,
-    *,
-    out: Path | None = None,
-    runs: int | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    cache: ShardCache | None = None,
-    say: Callable[[str], None],
-) -> ResolvedRun:
-    """The run that is meant: a new one, or with `resume` the one in `out`, whose store need not be named again."""
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other; give one of them")
-    if resume and out is not None and first_folder(out).holds_run:
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest:
+    """What a user asks of training, on the command line or from Python. `log` names loggers beside TensorBoard."""
+
+    store: str | os.PathLike[str] | Url | Store | None
+    overrides: Overrides
+    out: Path | None = None
+    runs: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+    cache: ShardCache | None = None
+    log: tuple[str, ...] = ()
+
+    def resolve(self, say: Callable[[str], None]) -> ResolvedRun:
+        """The run that is meant: a new one, or with `resume` the one in `out`, whose store need not be named again."""
+        for name in self.log:
+            LOGGERS.require(name)
+        if self.resume and self.overwrite:
+            raise UsageError("--resume and --overwrite exclude each other; give one of them")
+        if self.resume and self.out is not None and first_folder(self.out).holds_run:
+            config, opened, groups = self._resumed(self.out)
+            runs = self.runs or saved_runs(self.out)
+        else:
+            config, opened, groups = self._new(say)
+            runs = self.runs or 1
+        options = RunOptions(
+            out=self.out or default_folder(config, runs),
+            runs=runs,
+            resume=self.resume,
+            overwrite=self.overwrite,
+            given=self.overrides.given,
+            groups=groups,
+        )
+        return ResolvedRun(config=config, store=opened, options=options)
+
+    def _resumed(self, out: Path) -> tuple[TrainConfig, Store, tuple[str, ...] | None]:
         saved, document = saved_run(first_folder(out))
-        config, runs = resumed_config(saved, overrides), runs or saved_runs(out)
-        opened = _reopened(store, document["store"]["path"], out, cache)
-        groups: tuple[str, ...] | None = tuple(document["store"]["groups"])
-        _check_groups(opened, saved.task, overrides.options, groups, out)
-    else:
-        if store is None:
-            if resume and out is None:
+        path, groups = document["store"]["path"], tuple(document["store"]["groups"])
+        before = store_path(path)
+        if self.store is None and isinstance(before, Path) and not before.exists():
+            raise UsageError(
+                f"the store that {out} was started on ({path}) is not there; if it was moved, name it with --store"
+            )
+        opened = self._opened(before if self.store is None else self.store)
+        _check_groups(opened, saved.task, self.overrides.options, groups, out)
+        return resumed_config(saved, self.overrides), opened, groups
+
+    def _new(self, say: Callable[[str], None]) -> tuple[TrainConfig, Store, tuple[str, ...] | None]:
+        if self.store is None:
+            if self.resume and self.out is None:
                 raise UsageError("--resume continues the run in --out; name its folder, as in --out runs/NAME")
-            missing = f"there is no run at {out} to resume; " if resume else ""
+            missing = f"there is no run at {self.out} to resume; " if self.resume else ""
             maker = f"s2rm-data {WORLDS.names()[0]} makes it"
             raise UsageError(f"{missing}no store given; name one, as in --store data.zarr ({maker})")
-        opened = _opened(store, cache)
-        config, runs = resolve(opened, overrides, say), runs or 1
-        chosen = choose_groups(opened, config.task, overrides.options)
-        groups = None if chosen is None else tuple(chosen)
-    options = RunOptions(
-        out=out or default_folder(config, runs),
-        runs=runs,
-        resume=resume,
-        overwrite=overwrite,
-        given=overrides.given,
-        groups=groups,
-    )
-    return ResolvedRun(config=config, store=opened, options=options)
+        opened = self._opened(self.store)
+        config = resolve(opened, self.overrides, say)
+        chosen = choose_groups(opened, config.task, self.overrides.options)
+        return config, opened, None if chosen is None else tuple(chosen)
+
+    def _opened(self, store: str | os.PathLike[str] | Url | Store) -> Store:
+        return store if isinstance(store, Store) else Store(store, cache=self.cache)
+
+    def at(self, point: Mapping[str, Any], out: Path) -> TrainingRequest:
+        """A point of a sweep, which is begun or resumed, whichever it needs."""
+        overrides = dataclasses.replace(self.overrides, fields={**self.overrides.fields, **point})
+        return dataclasses.replace(self, overrides=overrides, out=out, resume=True)
 
 
-def _opened(store: str | os.PathLike[str] | Url | Store, cache: ShardCache | None) -> Store:
-    return store if isinstance(store, Store) else Store(store, cache=cache)
-
-
-def _reopened(
-    store: str | os.PathLike[str] | Url | Store | None, saved: str, out: Path, cache: ShardCache | None
-) -> Store:
-    """The store named, or the one that the run was started on."""
-    before = store_path(saved)
-    if store is None and isinstance(before, Path) and not before.exists():
-        raise UsageError(
-            f"the store that {out} was started on ({saved}) is not there; if it was moved, name it with --store"
-        )
-    return _opened(before if store is None else store, cache)
-
-
-def _check_groups(store: Store, task: str, options: dict[str, Any], saved: tuple[str, ...] | None, out: Path) -> None:
+def _check_groups(store: Store, task: str, options: dict[str, Any], saved: tuple[str, ...], out: Path) -> None:
     """Groups chosen again must be those that the run was started on."""
     chosen = choose_groups(store, task, options)
     splits = ("/train", "/val")
-    if chosen is not None and {path for path in chosen if path.endswith(splits)} != set(saved or ()):
+    if chosen is not None and {path for path in chosen if path.endswith(splits)} != set(saved):
         raise ConflictError(
-            f"{out} was started on {', '.join(saved or ())}, not on the groups chosen now; resume it without "
+            f"{out} was started on {', '.join(saved)}, not on the groups chosen now; resume it without "
             f"{', '.join('--' + name.replace('_', '-') for name in options)}, or start another run with another --out"
         )
 
@@ -133,14 +143,16 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     task = choose_task(store, overrides.task, overrides.options)
     chosen = choose_groups(store, task, overrides.options)
     if overrides.task is None:
-        say(f"task {task}, the {'first' if len(tasks_of(store)) > 1 else 'only'} one in {store.path} (--task chooses)")
+        others = [f"s2rm-train {store.path} --task {name}" for name in tasks_of(store) if name != task]
+        chosen_by = f"for the other: {' or '.join(others)}" if others else "--task chooses"
+        say(f"task {task}, the {'first' if others else 'only'} one in {store.path} ({chosen_by})")
     for path in (*unfinished_groups(store, task, "train"), *unfinished_groups(store, task, "val")):
         if chosen is None or path in chosen:
             say(f"{path} is unfinished and left out; run the command that makes it again to finish it")
     device = choose_device(overrides.device, Processes().local_rank)
-    preset = overrides.preset or ("paper" if device.type == "cuda" else "laptop")
+    preset = overrides.preset or USUAL_PRESET
     if overrides.preset is None:
-        say(f"preset {preset}, because there is {'a' if device.type == 'cuda' else 'no'} GPU (--preset chooses)")
+        say(f"preset {preset}, whose scores are in docs/results.md (--preset paper: the paper's budget, for a GPU)")
     model = overrides.model or "s2gru"
     fields = {**preset_fields(preset, task), **machine_fields(device)}
     if _in_epochs(overrides.fields):
@@ -185,23 +197,13 @@ def machine_fields(device: torch.device) -> dict[str, Any]:
 def resumed_config(saved: TrainConfig, overrides: Overrides) -> TrainConfig:
     """The config of a run that is resumed: as it was, with what the user names now (and what the machine has)."""
     device = choose_device(overrides.device, Processes().local_rank)
-    named = {
-        name: getattr(overrides, name) for name in ("task", "model", "preset") if getattr(overrides, name) is not None
-    }
+    named = {name: getattr(overrides, name) for name in overrides.given & {"task", "model", "preset"}}
     if named.get("model", saved.model) != saved.model or named.get("task", saved.task) != saved.task:
-        config = TrainConfig(**{**_fields_without_model(saved), **named})  # to be refused by name, not by a field
+        config = dataclasses.replace(saved, **named, model_fields={})  # to be refused by name, not by a field
     else:
         fields = {"steps": None} | overrides.fields if _in_epochs(overrides.fields) else overrides.fields
         config = dataclasses.replace(saved.with_fields(fields), **named)
-    return _on(config, device, overrides.fields)
-
-
-def _fields_without_model(saved: TrainConfig) -> dict[str, Any]:
-    return {name: getattr(saved, name) for name in TrainConfig.__dataclass_fields__ if name != "model_fields"}
-
-
-def _on(config: TrainConfig, device: torch.device, named: dict[str, Any]) -> TrainConfig:
     if torch.device(config.device).type == device.type:
         return dataclasses.replace(config, device=str(device))
-    fields = machine_fields(device)
-    return dataclasses.replace(config, **{**fields, **{k: v for k, v in named.items() if k in fields}})
+    own = machine_fields(device)
+    return dataclasses.replace(config, **own | {k: v for k, v in overrides.fields.items() if k in own})

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from s2rm_data.batch import map_tensors
-from s2rm_data.learning import Learning
-from s2rm_data.loading import FixedBatches
+from s2rm_data.core.progress import Progress
+from s2rm_data.learning import FixedBatches
+from s2rm_data.learning.batch import map_tensors
+from s2rm_data.learning.world_learning import Learning
 from s2rm_data.models import WorldModel
-from s2rm_data.progress import Progress
 from s2rm_data.training.processes import Processes
 
 

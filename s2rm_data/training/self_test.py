@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import subprocess
 import sys
 import warnings
@@ -20,14 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2rm_data.errors import S2RMError, S2RMWarning
-from s2rm_data.loading import FixedBatches, TrainingBatches
+from s2rm_data.core.errors import S2RMError, S2RMWarning
+from s2rm_data.core.machine import child_environment
+from s2rm_data.core.registry import MODELS
+from s2rm_data.learning import FixedBatches, TrainingBatches
 from s2rm_data.models.embedding import spherical_kernel
-from s2rm_data.registry import MODELS
-from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
+from s2rm_data.training.folder import read_log
 from s2rm_data.training.listener import Listener, Validated
 from s2rm_data.training.machine import environment, set_up
 from s2rm_data.training.processes import Processes
@@ -128,7 +128,7 @@ def _device(bench: Bench) -> tuple[str, str]:
 def _training(bench: Bench) -> tuple[str, str]:
     found = bench.losses()
     finite = bool(torch.isfinite(found).all())
-    return (OK if finite else FAILED), f"losses {_listed(found[:, 0])}"
+    return (OK if finite else FAILED), f"losses {', '.join(f'{loss:.4f}' for loss in found[:, 0].tolist())}"
 
 
 def _compile(bench: Bench) -> tuple[str, str]:
@@ -248,9 +248,8 @@ def _two_processes(bench: Bench) -> tuple[str, str]:
 
 
 def _run(words: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
+    options = {"capture_output": True, "text": True, "timeout": TIMEOUT_SECONDS, "env": child_environment()}
+    done = subprocess.run([sys.executable, *words], check=False, **options)  # type: ignore[call-overload]
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise S2RMError(f"the command ended with status {done.returncode}: {lines[-1] if lines else 'no message'}")
@@ -264,11 +263,3 @@ def _apart(a: Tensor, b: Tensor) -> float:
     """The largest relative difference; not a number is infinitely far from anything."""
     apart = ((a.double() - b.double()).abs() / b.double().abs().clamp(min=1e-12)).max()
     return float(apart) if torch.isfinite(apart) else float("inf")
-
-
-def _listed(values: Tensor) -> str:
-    return ", ".join(f"{value:.4f}" for value in values.tolist())
-
-
-def as_json(checks: list[Check]) -> str:
-    return json.dumps([vars(check) for check in checks])

@@ -6,21 +6,26 @@ runs/sweep/sweep.json           the fields that were swept, and how each point e
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.files import make_folder, read_inside, write_whole
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.read import read_inside
+from s2rm_data.core.write import make_folder, write_whole
 from s2rm_data.training.schedule import DivergedError
 
 MOST_POINTS = 1000
+MOST_NAME = 120  # characters of a folder's name
 DOCUMENT = "sweep.json"
 MOST_BYTES = 16 << 20
 
@@ -36,29 +41,46 @@ class Sweep:
         if count > MOST_POINTS:
             raise UsageError(f"the sweep has {count:,} runs; at most {MOST_POINTS:,} are possible")
 
-    @property
+    @cached_property
     def points(self) -> list[dict[str, Any]]:
         names = sorted(self.axes, key=lambda name: name == "seed")
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*(self.axes[n] for n in names))]
 
-    @staticmethod
-    def name(point: Mapping[str, Any]) -> str:
+    def name(self, point: Mapping[str, Any]) -> str:
         """Of its folder."""
-        text = ",".join(f"{name}={_spelled(value)}" for name, value in point.items())
-        return "".join(c if c.isalnum() or c in "=,._+-" else "_" for c in text)[:120]
+        return self._names[self.points.index(dict(point))]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """Of all points; a digest tells those apart that would be too long, or the same."""
+        texts = [",".join(f"{name}={_spelled(value)}" for name, value in point.items()) for point in self.points]
+        short = ["".join(c if c.isalnum() or c in "=,._+-" else "_" for c in text) for text in texts]
+        counts = Counter(name.casefold() for name in short)  # as file systems that do not know large from small
+        return [
+            name if len(name) <= MOST_NAME and counts[name.casefold()] == 1 else _told_apart(name, text)
+            for name, text in zip(short, texts, strict=True)
+        ]
+
+
+def _told_apart(name: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+    return f"{name[: MOST_NAME - len(digest) - 1]}-{digest}"
 
 
 def _spelled(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def run_sweep(
-    sweep: Sweep, folder: Path, train: Callable[[dict[str, Any], Path], dict[str, Any]], *, resume: bool
+    sweep: Sweep, folder: Path, train: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, resume: bool
 ) -> list[dict[str, Any]]:
     """Train every point; returns each with its summary. One that diverged is kept as such and not tried again."""
     ended = _begin(sweep, folder, resume=resume)
     found: list[dict[str, Any]] = []
-    summaries: dict[str, dict[str, Any]] = {}
+    summaries: dict[str, Mapping[str, Any]] = {}
     for point in sweep.points:
         name = sweep.name(point)
         if ended.get(name) != "diverged":
@@ -96,7 +118,7 @@ def _save(sweep: Sweep, folder: Path, ended: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Setting:
     """A setting over its seeds: (mean, lowest, highest) of the best validation loss and of the main score."""
 
     fields: dict[str, Any]
@@ -106,7 +128,7 @@ class Row:
     score: tuple[float, float, float] | None
 
 
-def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Row]:
+def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Setting]:
     """One row per setting, the lowest loss first; `score` is that on the first held-out group."""
     by_setting: dict[str, list[Mapping[str, Any]]] = {}
     for entry in found:
@@ -117,7 +139,7 @@ def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Row]:
         done = [entry["summary"] for entry in entries if entry["summary"]]
         scores = [next(iter(summary["held_out"].values())).get(score) for summary in done if summary["held_out"]]
         made.append(
-            Row(
+            Setting(
                 fields=json.loads(setting),
                 seeds=len(entries),
                 diverged=len(entries) - len(done),

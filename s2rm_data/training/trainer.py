@@ -18,30 +18,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from s2rm_data.config import canonical_json, to_json
-from s2rm_data.errors import DamagedStoreError, InterruptedRunError
-from s2rm_data.interrupt import Interrupt
-from s2rm_data.loading import FixedBatches, Prefetcher
+from s2rm_data.core.check import canonical_json, to_json
+from s2rm_data.core.errors import DamagedStoreError, InterruptedRunError
+from s2rm_data.core.registry import LOGGERS
+from s2rm_data.core.signals import Interrupt
+from s2rm_data.learning import FixedBatches, Prefetcher
 from s2rm_data.models import build
-from s2rm_data.models.weights import load_model
-from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, save_weights, state_tensors
+from s2rm_data.models.weights import load_model, save_model
+from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, state_tensors
 from s2rm_data.training.config import MACHINE_FIELDS, TrainConfig
 from s2rm_data.training.data import RunData
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.journal import Journal, LogState
-from s2rm_data.training.listener import Listener, Pace, Validated
+from s2rm_data.training.listener import ALWAYS, Listener, Pace, Validated, optional, together
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.schedule import LossWatch, Schedule, check_validation
+from s2rm_data.training.schedule import LossWatch, Schedule, Stage, check_validation, stages_of
 from s2rm_data.training.scores import reference_scores, validate
-from s2rm_data.training.stages import Stage, stages_of
 from s2rm_data.training.stepper import Stepper, make_optimiser
 
 AGREE_EVERY = 20  # steps between two moments at which several processes ask each other whether to save or stop
 
 
 @dataclasses.dataclass(kw_only=True)
-class Progress:
+class RunState:
     """Where a run stands; goes to JSON with every checkpoint."""
 
     step: int = 0  # optimiser steps done
@@ -55,7 +55,7 @@ class Progress:
         return {**plain, "schedule": self.schedule.to_json(), "watch": self.watch.to_json()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Progress:
+    def from_json(cls, data: dict[str, Any]) -> RunState:
         states = {"schedule": Schedule.from_json(data["schedule"]), "watch": LossWatch.from_json(data["watch"])}
         return cls(**{**data, **states})
 
@@ -92,8 +92,9 @@ class Trainer:
         self.config, self.data, self.folder, self.processes = config, data, folder, processes
         self.earlier = earlier
         self.listener = listener or Listener()
+        self.loggers = [optional(LOGGERS.load(ALWAYS)(folder.path, {}))] if processes.is_first else []
         self.device = torch.device(config.device)
-        self.progress = Progress()
+        self.progress = RunState()
         torch.manual_seed(config.seed)
         self.model = load_model(initial) if initial else build(config.model, config.task, **data.model_fields(config))
         self.model.to(self.device)
@@ -117,7 +118,8 @@ class Trainer:
         self.references = reference_scores(self.data.learning, self.validation, self.processes)
         advice = f"Resume with: s2rm-train --resume --out {self.folder.path}"
         with self._recording(log) as self.journal, Interrupt(advice) as self.interrupt:
-            self.listener.start(self.folder.path.name, self.progress.step, self.total)
+            self.watchers = together(self.listener, *self.loggers)
+            self.watchers.start(self.folder.path.name, self.progress.step, self.total)
             if log.length == 0:
                 self._begin()
             self._train()
@@ -139,18 +141,20 @@ class Trainer:
         if record.get("config_sha256", known[0]) not in known:
             raise DamagedStoreError(f"{self.folder.config} is not what {self.folder.state.name} was made with")
         try:
-            self.progress = Progress.from_json(record["progress"])
+            self.progress = RunState.from_json(record["progress"])
             return LogState(int(record["log_bytes"]), record.get("log_sha256"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedStoreError(f"{self.folder.state} is damaged: its record makes no sense ({error!r})") from None
 
     @contextlib.contextmanager
     def _recording(self, log: LogState) -> Iterator[Journal]:
-        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log, self.progress.step)
+        journal = Journal(self.folder, self.data.learning, self.processes.is_first, log)
         try:
             yield journal
         finally:
             journal.close()
+            for logger in self.loggers:
+                logger.stop()
 
     # -- steps
 
@@ -181,7 +185,7 @@ class Trainer:
         step = self.progress.step
         if self.device.type == "cpu" or self.clock.is_time_to_look():
             self._flush()
-            self.listener.pace(self.clock.pace(self.progress, self._last, prefetcher.waited_seconds))
+            self.watchers.pace(self.clock.pace(self.progress, self._last, prefetcher.waited_seconds))
         if step % self.validate_every == 0 or step == self.total:
             self._flush()
             with self.clock.paused():
@@ -214,7 +218,9 @@ class Trainer:
             watched = loss if math.isfinite(norm) else norm
             self.progress.watch = self.progress.watch.after(watched, step, self.config)
             place = {"step": step, "epoch": self._epoch(step)}
-            self.journal.step({"kind": "step", **place, "loss": loss, "norm": norm, "lr": lr})
+            record = {"kind": "step", **place, "loss": loss, "norm": norm, "lr": lr}
+            self.journal.log(record)
+            self.watchers.step(record)
             self._last = (loss, lr)
         self._pending.clear()
 
@@ -239,14 +245,15 @@ class Trainer:
         if is_best:
             self.progress.best_loss, self.progress.best_step = result.loss, step
             if self.processes.is_first:
-                save_weights(self.model, self.folder.best)
+                save_model(self.model, self.folder.best)
         epoch = self._epoch(step)
         record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
         self.journal.validation(record, self.references, is_last=step == self.total)
         if self.processes.is_first:
-            path = self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
-            self.listener.picture(path, step)
-        self.listener.validated(
+            path, animation = self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
+            if path.exists():
+                self.watchers.picture(path, step, animation)
+        self.watchers.validated(
             Validated(
                 step=step,
                 epoch=epoch,
@@ -262,7 +269,7 @@ class Trainer:
         """Weights first, the state last: it is the commit. What came before a kill is written again, the same."""
         self._flush()
         if self.processes.is_first:
-            save_weights(self.model, self.folder.last)
+            save_model(self.model, self.folder.last)
             log = self.journal.sync()
             record = {"progress": self.progress.to_json(), "log_bytes": log.length, "log_sha256": log.sha256}
             record["config_sha256"] = learned_sha256(self.config)
@@ -299,13 +306,13 @@ class Trainer:
             references = reference_scores(self.data.learning, batches, self.processes, progress=progress)
             held_out[name] = {"loss": result.loss, **result.scores, "references": references}
         summary = {
-            "model": self.config.model,
-            "task": self.config.task,
-            "preset": self.config.preset,
-            "seed": self.config.seed,
+            **{name: getattr(self.config, name) for name in ("model", "task", "preset", "seed")},
             "parameters": self.model.parameter_count(),
             "steps": self.progress.step,
-            "epochs": sum(self._epochs(stage) for stage in self.stages),
+            "epochs": sum(
+                max(min(self.progress.step, stage.end) - stage.begin, 0) / stage.batches.steps_per_epoch
+                for stage in self.stages
+            ),
             "best_step": self.progress.best_step,
             "best_validation_loss": self.progress.best_loss,
             "held_out": held_out,
@@ -314,10 +321,6 @@ class Trainer:
             self.folder.write_json(self.folder.summary, summary)
         self.listener.finish(summary)
         return summary
-
-    def _epochs(self, stage: Stage) -> float:
-        done = min(self.progress.step, stage.end) - stage.begin
-        return max(done, 0) / stage.batches.steps_per_epoch
 
 
 class Clock:
@@ -353,7 +356,7 @@ class Clock:
         self.saved = time.monotonic()
         return True
 
-    def pace(self, progress: Progress, last: tuple[float, float], waited_seconds: float) -> Pace:
+    def pace(self, progress: RunState, last: tuple[float, float], waited_seconds: float) -> Pace:
         done = max(progress.step - self.begun_step, 1)
         speed = done / self.training_seconds
         with_pauses = (self.training_seconds + self.paused_seconds) / done

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from replay import play_recorded, sightings
 
-from s2rm_data.errors import UsageError
-from s2rm_data.generators.sc2.engine import Engine
-from s2rm_data.generators.sc2.features import Features
-from s2rm_data.generators.sc2.formation import formation
-from s2rm_data.generators.sc2.replay import play_recorded, sightings
-from s2rm_data.generators.sc2.scenarios import parse
+from s2rm_data.core.errors import UsageError
+from s2rm_data.starcraft.features import Features
+from s2rm_data.starcraft.formation import formation
+from s2rm_data.starcraft.scenarios import parse
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -46,25 +45,6 @@ def test_a_network_plays_whole_battles(
     result = bench.play_network(agent, "3m", episodes=2)
     assert agent.family == family
     assert set(result) == {"won", "length", "agents dead", "enemies dead"} and 0 < result["length"] <= 60
-
-
-def test_enemies_are_numbered_at_random_and_named_by_their_slots_again(bench: ModuleType) -> None:
-    """Whom agent 0 of a map with a healer attacks under a number is the enemy whose features stand there."""
-    engine = Engine(parse("MMM2"), list(range(4)))
-    features = Features(engine.unit_type, engine.agents)
-    numbering = bench.Numbering(4, features, engine.unit_type, at_random=True)
-    assert len({tuple(row) for row in numbering.slot}) == 4
-    enemies, width, first = features.enemies, features.enemy_width, features.move_width
-    observation = np.zeros((4, engine.agents, features.observation_size), np.float32)
-    observation[..., first : first + enemies * width : width] = np.arange(enemies)
-    available = np.zeros((4, engine.agents, engine.actions), bool)
-    available[:, :, 6] = True
-    seen, mask = numbering.renumber(observation, available)
-    for number in range(enemies):
-        slots = numbering.slots(np.full((4, engine.agents), 6 + number)) - 6
-        assert (seen[:, :-1, first + number * width] == slots[:, :-1]).all()
-        assert (mask[:, :-1, 6 + number] == (slots[:, :-1] == 0)).all()
-        assert (slots[:, -1] == number).all()  # whom a medivac heals
 
 
 def test_the_best_available_action_is_chosen_on_observation_last_action_and_number(
@@ -108,6 +88,23 @@ def test_a_recorded_network_can_be_given_its_orders_again(tmp_path: Path, bench:
         assert all(loop <= 8 * battle.steps for loop, _, _ in battle.deaths)
     seen = sightings(played, play_recorded(played, copies=2), enemies=False)
     assert seen.median_error(seen.loop <= 24) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_deaths_are_compared_with_a_recording_by_loop(
+    tmp_path: Path, bench: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A network that stands still kills nobody, whichever way its enemies are numbered."""
+    path = saved(tmp_path, 42, 9)
+    weights = {key: 0 * value for key, value in torch.load(path, weights_only=True).items()}
+    torch.save(weights | {"fc2.bias": torch.tensor([0.0, 1, 0, 0, 0, 0, 0, 0, 0])}, path)
+    judge = importlib.import_module("real_battles")
+    judge.print_curves([path], judge.RECORDINGS, "3m", 2)
+    lines = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in capsys.readouterr().out.splitlines()[2:]}
+    assert [float(cell) for cell in lines["enemies, engine"][:-1]] == [0.0] * 9
+    assert float(lines["enemies, game"][8]) == 3.0 and float(lines["agents, engine"][8]) == 3.0
+    assert lines["enemies, engine"][-1].strip() == "0.88 of 3"  # by loop 200: 82 of 93 recorded enemies
+    with pytest.raises(UsageError, match="MMM2_second"):
+        judge.print_curves([path], judge.RECORDINGS, "4m", 2)
 
 
 def test_a_network_of_another_map_is_refused(tmp_path: Path, bench: ModuleType) -> None:

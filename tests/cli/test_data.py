@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 from forking import Forked
+from patience import CLOCK_SECONDS, finish, wait_until
 from program import run, start, start_forked
 from toy import tree
 
@@ -187,10 +190,8 @@ LONG = [
 
 
 def wait_for_shards(path: Path, process: Forked) -> None:
-    deadline = time.monotonic() + 600
-    while not list(path.glob("bballs/train/frames/c.*")) and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    wait_until(lambda: list(path.glob("bballs/train/frames/c.*")), process)
+    assert process.poll() is None, process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -198,7 +199,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, number: signal.Sig
     process = start_forked(*LONG, cwd=tmp_path)
     wait_for_shards(tmp_path / "data.zarr", process)
     process.send_signal(number)
-    _, err = process.communicate(timeout=600)
+    _, err = finish(process)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "Run the same command again" in err
@@ -262,12 +263,33 @@ def test_verify_names_what_is_damaged(made: Path, tmp_path: Path) -> None:
         shard.write_bytes(data)
 
 
-def test_info_shows_the_tree(made: Path, tmp_path: Path) -> None:
+def test_info_lists_the_groups_and_tells_of_those_named(made: Path, tmp_path: Path) -> None:
     status, out, _ = run("info", str(made), cwd=tmp_path)
-    assert status == 0
-    assert "bballs/train  30 sequences" in out and "48 row x 48 column" in out
+    assert status == 0 and re.search(r"^bballs/train +30 +\S+ kB +bballs \d+, seed 0$", out, re.MULTILINE)
+    assert len(out.splitlines()) == 3 + len(Store(made).groups)
+    status, out, _ = run("info", str(made), "bballs/train", cwd=tmp_path)
+    assert "bballs/train  30 sequences" in out and "48 row x 48 column" in out and "bballs/val" not in out
+    assert "did you mean 'bballs/val'" in run("info", str(made), "bballs/vla", cwd=tmp_path)[2]
     listing = json.loads(run("info", str(made), "--json", cwd=tmp_path)[1])
     assert listing["groups"]["bballs/train"]["settings"]["config"]["balls"] == 3
+
+
+def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
+    for words, suggestion in (
+        ("balls", "did you mean 'bballs'?"),
+        ("sc2 --scenario 3S5Z", "did you mean '3s5z'?"),
+        ("bballs --ball 3", "did you mean --balls?"),
+        ("nothing-like-it", "`s2rm-data --help` lists them"),
+    ):
+        status, _, err = run(*words.split(), cwd=tmp_path)
+        assert status == 2 and suggestion in err, words
+
+
+def test_exit_statuses_are_told_once(tmp_path: Path) -> None:
+    assert "Exit status" in run("--help", cwd=tmp_path)[1]
+    for command in ("bballs", "verify", "export"):
+        out = run(command, "--help", cwd=tmp_path)[1]
+        assert "Example" in out and "Exit status" not in out, command
 
 
 def test_a_store_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
@@ -303,7 +325,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
     process = start("info", str(made), cwd=made.parent)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()  # as `| head` does
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=CLOCK_SECONDS) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 
@@ -321,9 +343,38 @@ def test_shell_completion_is_offered(tmp_path: Path) -> None:
         ("sc2 --scenario", "3s5z,2s", {"3s5z,2s3z", "3s5z,2s5z"}),
         ("sc2 --scenario", "MMM", {"MMM", "MMM2"}),
         ("sc2 --policy", "k", {"kite"}),
+        ("bballs --preset", "s", {"sutskever"}),
+        ("export STORE bballs/val -f", "h", {"hdf5"}),
+        ("info STORE", "bballs/t", {"bballs/train"}),
+        ("export STORE bballs/train", "", {"bballs/train", "bballs/val"}),
+        ("info nowhere.zarr", "", set()),
     ],
 )
-def test_the_shell_completes_names(words: str, last: str, found: set[str]) -> None:
+def test_the_shell_completes_names(words: str, last: str, found: set[str], made: Path) -> None:
+    words = words.replace("STORE", str(made))
     completion = ShellComplete(data, {}, "s2rm-data", "_S2RM_DATA_COMPLETE")
     assert {item.value for item in completion.get_completions(words.split(), last)} >= found
     assert all(item.value.startswith(last) for item in completion.get_completions(words.split(), last))
+
+
+def test_an_overwrite_that_the_disk_refuses_leaves_the_old_split(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "data.zarr")
+    before = tree(made)
+    words = [*SMALL, "--shard-size", "10", "--seed", "1", "--overwrite", "-q"]
+    limit = 3000  # bytes of a file
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    status, _, err = run(*words, cwd=tmp_path, preexec_fn=limited, env=environment)
+    assert status == 6 and "What was committed before is safe" in err
+    store = Store(tmp_path / "data.zarr")
+    assert store.groups == Store(made).groups
+    there = tree(tmp_path / "data.zarr")
+    assert {name: there[name] for name in before if name != "zarr.json"} == {
+        name: data for name, data in before.items() if name != "zarr.json"
+    }
+    assert run(*words, cwd=tmp_path)[0] == 0
+    assert run(*words, "-o", "fresh.zarr", cwd=tmp_path)[0] == 0
+    assert tree(tmp_path / "data.zarr") == tree(tmp_path / "fresh.zarr")

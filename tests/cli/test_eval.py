@@ -15,10 +15,11 @@ from small_stores import FRAMES
 from tiny_runs import make_run
 
 from s2rm_data.cli.eval import evaluate
-from s2rm_data.errors import S2RMError
-from s2rm_data.generators.bballs.source import plan as plan_balls
-from s2rm_data.generators.sc2.source import plan as plan_battles
-from s2rm_data.making import generate
+from s2rm_data.core.errors import S2RMError
+from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
+from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
+from s2rm_data.making.run import generate
+from s2rm_data.store import Store
 
 
 def run(*arguments: str, cwd: Path, module: str = "eval") -> tuple[int, str, str]:
@@ -61,7 +62,8 @@ def test_everything_is_there(out: Path) -> None:
     assert set(results["runs"]) == {"s2gru-0", "s2gru-1", "tto", "rmc"}
     balls = results["bballs"]
     assert set(balls["one_step"]["test_3"]["runs"]) == {"s2gru-0", "s2gru-1", "tto"}
-    assert set(balls["one_step"]["test_1"]["references"]) == {"always_off", "centre_only", "last_seen", "copy_previous"}
+    copies = {"always_off", "centre_only", "last_seen", "copy_previous"}
+    assert set(balls["one_step"]["test_1"]["references"]) == {*copies, "filter"}
     assert set(balls["rollouts"]["test_1"]["runs"]) == {"s2gru-0", "s2gru-1"}  # an oracle cannot be rolled out
     assert balls["one_step"]["test_3"]["references"] == balls["dropped_views"]["test_3"]["0"]["references"]
     assert results["sc2"]["val_groups"] == ["sc2/2s3z/val"]
@@ -83,10 +85,27 @@ def test_everything_is_there(out: Path) -> None:
 
 def test_the_report_stands_alone_and_shows_intervals_and_the_paper(out: Path) -> None:
     text = (out / "report.html").read_text()
-    assert re.findall(r"(?:src|href)=\"(?!data:)", text) == []
-    assert text.count("data:image/png;base64,") == len(list((out / "figures").glob("*.png")))
-    assert text.count("data:image/gif;base64,") == 2
+    assert re.findall(r"(?:src|href)=\"(?!data:|#)", text) == []
+    assert text.count("data:image/png;base64,") == len(list((out / "figures").glob("*.png"))) + 1  # one stands on top
+    assert text.count("data:image/gif;base64,") == 2 + 1
     assert "±" in text and "0.7488" in text and "does not beat" in text
+
+
+def test_the_report_says_what_it_is_and_what_is_in_it(out: Path) -> None:
+    text, results = (out / "report.html").read_text(), json.loads((out / "results.json").read_text())
+    assert "<code>s2rm-eval runs --quick --threads 1 --out all</code>" in text and "<b>A first look</b>" in text
+    assert re.search(r"<dd>20\d\d-\d\d-\d\d \d\d:\d\d by s2rm-data", text)
+    store = Store(out.parent / "data.zarr")
+    assert set(results["digests"]) == {"bballs/test_1", "bballs/test_3", "sc2/1s2z/test", "sc2/2s3z/val"}
+    for path, digest in results["digests"].items():
+        assert digest == store[path].content_digest() and f"<code>{digest}</code> {path}" in text
+    contents = re.findall(r'<li><a href="#(\w+)">(.*?)</a>', text)
+    assert len(contents) > 5 and all(
+        re.search(f'<h2 id="{name}">{re.escape(title)}<', text) for name, title in contents
+    )
+    assert text.index("Truth beside prediction") < text.index("data:image") < text.index("Do the models beat")
+    pdfs = [path.read_bytes() for path in (out / "figures").glob("*.pdf")]
+    assert len(pdfs) == len(list((out / "figures").glob("*.png"))) and not any(b"CreationDate" in pdf for pdf in pdfs)
 
 
 def test_the_same_evaluation_gives_the_same_results(folder: Path, out: Path) -> None:
@@ -133,7 +152,6 @@ def test_bad_input_gets_one_message_each(folder: Path, tmp_path: Path, monkeypat
         (["--run", "nowhere"], 2, "no run folder at nowhere"),
         (["--run", runs, "--store", "other.zarr"], 2, "has no split"),
         (["--run", runs, "--store", "train_only.zarr"], 2, "has no split"),
-        (["--run", str(folder / "runs" / "rmc"), "--store", "other.zarr"], 2, "was trained on polar images"),
         (["--run", runs, "--store", "nowhere.zarr"], 2, "there is no store at"),
         (["--run", runs, "--store", store, "--out", forbidden], 6, "cannot write to"),
         (["--run", runs, "--store", store, "--out", "file"], 5, "is a file"),

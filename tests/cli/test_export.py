@@ -62,3 +62,11 @@ def test_a_damaged_store_is_named_and_nothing_is_left(store: Store, tmp_path: Pa
     status, _, err = run(str(copy), "bballs/val", cwd=tmp_path)
     assert status == 3 and str(shard) in err
     assert not list(tmp_path.rglob("*.npz*"))
+
+
+def test_code_of_the_current_folder_is_not_run(store: Store, tmp_path: Path) -> None:
+    for name in ("random", "h5py", "json"):
+        (tmp_path / f"{name}.py").write_text("open('HACKED', 'w').close()\n")
+    status, _, err = run(str(store.path), "bballs/val", "-f", "hdf5", cwd=tmp_path)
+    assert status == 0, err
+    assert not (tmp_path / "HACKED").exists()

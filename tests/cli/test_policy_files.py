@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from program import run, run_forked
 
-from s2rm_data.envs import save_policy
+from s2rm_data.starcraft.envs import save_policy
 from s2rm_data.store import Store
 
 NAME = "own agents.safetensors"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from s2rm_data.cli.data import data
-from s2rm_data.errors import UsageError
+from s2rm_data.core.errors import UsageError
 from s2rm_data.store import Store
 
 

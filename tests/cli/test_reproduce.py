@@ -7,15 +7,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from patience import CLOCK_SECONDS, finish, wait_until
 
-from s2rm_data import registry
 from s2rm_data.cli import reproduce
-from s2rm_data.errors import S2RMError, UsageError
+from s2rm_data.core import plugins
+from s2rm_data.core.errors import S2RMError, UsageError
 from s2rm_data.evaluation.reproduction import Job
 
 
@@ -88,7 +88,7 @@ def test_what_is_done_is_told_as_soon_as_it_is_and_results_keep_their_order() ->
 SLEEPER = "import pathlib as p, time; p.Path(chr(98)).touch(); time.sleep(60); p.Path(chr(101)).touch()"
 WORK = {
     "a stage": "r._stage('s', jobs, 1, folder)",
-    "the data": "r.reproduce.callback(folder, 'smoke', (), None, 1, False, True, ())",
+    "the data": "r.reproduce.callback(folder, 'smoke', (), None, 1, False, True)",
     "the estimate": "r._estimate(plan, 1)",
 }
 
@@ -106,11 +106,9 @@ def test_an_interruption_ends_the_running_jobs(work: str, tmp_path: Path) -> Non
         f"import click; r.run(click.Command('x', callback=lambda: {WORK[work]}), 'x')"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "b").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until((tmp_path / "b").exists, process)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not _runs_in(tmp_path)
@@ -128,13 +126,13 @@ def _runs_in(folder: Path) -> list[str]:
 
 
 def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
-    registry.load_plugin("tiny_world")
+    monkeypatch.setattr(plugins, "_loaded", list(plugins._loaded))
+    plugins.load_plugin("tiny_world")
     with pytest.raises(UsageError, match="the world dots has no reproduction; those that have one: bballs, sc2"):
-        reproduce._plan(tmp_path, "smoke", ("dots",), (), None)
-    assert list(reproduce._plan(tmp_path, "smoke", (), (), None).worlds) == ["bballs", "sc2"]
+        reproduce._plan(tmp_path, "smoke", ("dots",), None)
+    assert list(reproduce._plan(tmp_path, "smoke", (), None).worlds) == ["bballs", "sc2"]
     with pytest.raises(UsageError, match="--size huge is not known; the choices are laptop, smoke"):
-        reproduce._plan(tmp_path, "huge", (), (), None)
+        reproduce._plan(tmp_path, "huge", (), None)
 
 
 def test_the_plan_is_shown_without_making_anything(tmp_path: Path) -> None:
@@ -157,16 +155,11 @@ def test_steps_given_by_hand_replace_those_of_the_size(tmp_path: Path) -> None:
 def test_as_many_processes_are_timed_at_once_as_will_train_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = threading.Barrier(3, timeout=60)  # breaks unless three are under way at the same time
+    together = threading.Barrier(3, timeout=CLOCK_SECONDS)  # breaks unless three are under way at the same time
 
     def timed(command: list[str], name: str) -> float:
         return float(together.wait())
 
     monkeypatch.setattr(reproduce, "_timed", timed)
-    job = reproduce._plan(tmp_path, "smoke", ("bballs",), (), None).training_jobs("bballs")[0]
+    job = reproduce._plan(tmp_path, "smoke", ("bballs",), None).training_jobs("bballs")[0]
     assert reproduce._seconds_per_step(job, 3) == 1.0  # the mean of 0, 1 and 2
-
-
-def test_durations_are_words() -> None:
-    assert reproduce._duration(90) == "2 min"
-    assert reproduce._duration(7500) == "2 h 05 min"

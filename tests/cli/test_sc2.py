@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from program import run, start_forked
 from toy import tree
 
-from s2rm_data.generators.sc2.policies import POLICIES, description
+from s2rm_data.starcraft.policies import POLICIES
 from s2rm_data.store import Store
 
 SMALL = ["sc2", "--scenario", "2s3z,1s2z", "--train", "12", "--val", "3", "--steps", "30", "--shard-size", "5"]
@@ -120,18 +118,10 @@ def test_the_list_names_scenarios_and_policies(tmp_path: Path) -> None:
         assert name in out
 
 
-def test_the_list_compiles_nothing(tmp_path: Path) -> None:
-    code = (
-        "import sys; from click.testing import CliRunner; from s2rm_data.cli.data import data\n"
-        "assert 'focus fire' in CliRunner().invoke(data, ['sc2', '--list']).output\n"
-        "sys.exit(any(m in sys.modules for m in ('numpy', 'numba')))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
-
-
-def test_every_policy_is_listed_as_it_describes_itself() -> None:
+def test_every_policy_is_listed_as_it_describes_itself(tmp_path: Path) -> None:
+    listed = run("sc2", "--list", cwd=tmp_path)[1]
     for name in POLICIES.names():
-        assert description(name) == POLICIES.load(name).description
+        assert POLICIES.load(name).description in listed
 
 
 def test_preview_draws_a_battle(made: Path, tmp_path: Path) -> None:

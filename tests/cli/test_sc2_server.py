@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import websocket
+from patience import CLOCK_SECONDS, finish
 from program import run_forked
 from s2clientprotocol import sc2api_pb2 as api
 
@@ -103,11 +104,11 @@ def test_run_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     process = start("sc2-server", "run", "--port", "0", cwd=tmp_path)
     assert process.stderr is not None
     address = process.stderr.readline().split()[-1]
-    wire = websocket.create_connection(address, timeout=60)
+    wire = websocket.create_connection(address, timeout=CLOCK_SECONDS)
     wire.send_binary(api.Request(ping=api.RequestPing(), id=3).SerializeToString())
     assert api.Response.FromString(wire.recv()).ping.game_version.startswith("s2rm-data")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
     wire.close()
     assert process.returncode == 130
     assert "Traceback" not in err
@@ -120,5 +121,5 @@ def test_an_address_that_others_can_reach_is_warned_of(tmp_path: Path) -> None:
     assert process.stderr is not None
     assert "lets in everybody who can reach this machine" in process.stderr.readline()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    finish(process)
     assert process.returncode == 130

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from forking import Forked
+from patience import finish, wait_until
 from program import run, start
 
 from s2rm_data.store import Store, verify
@@ -30,15 +31,12 @@ def wait_for_handlers(process: subprocess.Popen[str]) -> None:
 
 
 def end_of(process: subprocess.Popen[str] | Forked) -> tuple[int, str]:
-    try:
-        _, err = process.communicate(timeout=600)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        pytest.fail(f"does not end after a signal: {process.communicate()}")
+    _, err = finish(process)
     assert "Traceback" not in err and "Exception ignored" not in err, err
     return process.wait(), err
 
 
+@pytest.mark.sample(1, each="number")
 @pytest.mark.parametrize(
     ("delay", "number"),
     [
@@ -60,6 +58,7 @@ def test_a_signal_while_the_program_starts_ends_it(tmp_path: Path, delay: float,
     assert "interrupted" in err
 
 
+@pytest.mark.sample(1, each="program")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("program", ["s2rm_data", "s2rm_data.cli.train", "s2rm_data.cli.eval"])
 def test_a_signal_while_the_program_imports_ends_it(tmp_path: Path, program: str, number: signal.Signals) -> None:
@@ -75,13 +74,12 @@ def test_a_signal_while_the_program_imports_ends_it(tmp_path: Path, program: str
     assert "interrupted" in err
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_burst_of_signals_is_one_interrupt(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     process = Forked("s2rm-data", *BALLS, "-q", cwd=tmp_path)
-    deadline = time.monotonic() + 600
-    while not list((tmp_path / "data.zarr").glob("bballs/train/frames/c.*")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: list((tmp_path / "data.zarr").glob("bballs/train/frames/c.*")), process)
     time.sleep(rng.random() * 0.1)
     for _ in range(rng.randint(2, 6)):
         process.send_signal(rng.choice([signal.SIGINT, signal.SIGTERM]))
@@ -96,8 +94,7 @@ def test_a_burst_of_signals_is_one_interrupt(tmp_path: Path, seed: int) -> None:
 def test_a_signal_in_another_command_ends_it(tmp_path: Path) -> None:
     assert run("bballs", "--balls", "3", "--train", "3000", "--val", "0", "--test", "0", "-q", cwd=tmp_path)[0] == 0
     process = Forked("s2rm-data", "export", "data.zarr", "bballs/train", "-q", cwd=tmp_path)
-    while not list(tmp_path.glob("exports/*")) and process.poll() is None:
-        time.sleep(0.01)
+    wait_until(lambda: list(tmp_path.glob("exports/*")), process)
     for _ in range(3):
         process.send_signal(signal.SIGINT)
     assert end_of(process)[0] == 130

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from patience import complete
 from program import run
 from toy import tree
 
-from s2rm_data.generators.sc2.policies._network import save_network
+from s2rm_data.starcraft.policies._network import save_network
 
 SMALL = "bballs --balls 1 --train 6 --val 0 --test 0 --frames 5 --seed 3"
 
@@ -20,9 +21,7 @@ SMALL = "bballs --balls 1 --train 6 --val 0 --test 0 --frames 5 --seed 3"
 def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `s2rm-data` through a shell, with the shell's redirections."""
     program = f"{sys.executable} -m s2rm_data"
-    done = subprocess.run(
-        ["bash", "-c", command.replace("s2rm-data", program)], cwd=cwd, capture_output=True, text=True, timeout=120
-    )
+    done = complete(["bash", "-c", command.replace("s2rm-data", program)], cwd=cwd, text=True)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -63,10 +62,8 @@ def test_a_reader_who_has_seen_enough_is_no_error(made: Path) -> None:
 def test_a_path_of_any_bytes_is_shown(made: Path, tmp_path: Path, encoding: str, shown: bytes) -> None:
     path = tmp_path / os.fsdecode(b"\xff\xc3\xa9.zarr")
     path.symlink_to(made)
-    done = subprocess.run(
-        [sys.executable, "-m", "s2rm_data", "info", path], env={**os.environ, "PYTHONIOENCODING": encoding},
-        capture_output=True, timeout=120,
-    )  # fmt: skip
+    words = [sys.executable, "-m", "s2rm_data", "info", path]
+    done = complete(words, env={**os.environ, "PYTHONIOENCODING": encoding})
     assert done.returncode == 0 and shown in done.stdout, done.stderr
 
 

@@ -13,11 +13,10 @@ from click.testing import CliRunner, Result
 from small_stores import make_small_store
 
 import s2rm_data as s2
-from s2rm_data.cli import train_display
 from s2rm_data.cli.train import train
-from s2rm_data.errors import ConflictError, S2RMError, UsageError
-from s2rm_data.models import names
-from s2rm_data.training.presets import PRESETS
+from s2rm_data.core.errors import ConflictError, S2RMError, UsageError
+from s2rm_data.core.registry import MODELS, PRESETS
+from s2rm_data.display import training
 
 TINY = ["--preset", "smoke", "--steps", "2", "--set", "width=2", "--set", "threads=1", "--set", "held_out_sequences=2"]
 
@@ -51,6 +50,13 @@ def test_sequences_shorter_than_the_presets_windows_are_taken_whole(tmp_path: Pa
     result = typed("--store", tmp_path / "short.zarr", "--preset", "laptop", "--dry-run", "--set", "threads=1")
     assert result.exception is None
     assert "windows of 5 steps, the whole sequences, which are shorter than the preset's 8" in result.stderr
+
+
+def test_what_is_chosen_is_told_with_the_command_for_the_other_world(store: Path, tmp_path: Path) -> None:
+    result = typed(store, *TINY, "--out", tmp_path / "run")
+    assert result.exception is None
+    assert f"task bballs, the first one in {store} (for the other: s2rm-train {store} --task sc2)" in result.stderr
+    assert result.stderr.index("reading the sequences") < result.stderr.index("training from step 0")
 
 
 def test_json_is_all_that_goes_to_standard_output(store: Path, tmp_path: Path) -> None:
@@ -90,14 +96,14 @@ def test_a_dry_run_under_torchrun_is_of_one_process(
         assert bool(typed("--store", store, *TINY, "--dry-run").stdout) == says
 
 
-def test_list_models_shows_all_six_with_their_parameters() -> None:
+def test_list_models_shows_all_with_their_parameters() -> None:
     result = typed("--list-models")
-    for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto"):
+    for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto", "no_memory"):
         assert name in result.stdout
-    assert len(json.loads(typed("--list-models", "--json").stdout)) == 12
+    assert len(json.loads(typed("--list-models", "--json").stdout)) == 14
     completed = {p.name: p.shell_complete(click.Context(train), "") for p in train.params}
-    assert sorted(item.value for item in completed["model"]) == sorted(names())
-    assert [item.value for item in completed["preset"]] == list(PRESETS)
+    assert sorted(item.value for item in completed["model"]) == sorted(MODELS.names())
+    assert [item.value for item in completed["preset"]] == PRESETS.names()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_a_store_that_was_moved_is_asked_for(tmp_path: Path) -> None:
 def test_the_scoring_after_the_last_step_tells_how_far_it_has_come(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train_display, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(training, "LINE_SECONDS", 0.0)
     result = typed("--store", store, *TINY, "--out", tmp_path / "run")
     # two sequences each of val and test_3, by the model and by the references
     assert "scoring the best weights, 8 of 8 sequences, 0 s left" in result.stderr

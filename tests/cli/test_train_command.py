@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,17 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
+from program import run_forked
 from small_stores import FRAMES
 
+from s2rm_data.cli.run import printable
 from s2rm_data.cli.train import train
 from s2rm_data.cli.train_command import parse_seeds
-from s2rm_data.errors import ConflictError, S2RMError, UsageError
-from s2rm_data.generators.bballs.source import plan as plan_balls
-from s2rm_data.making import generate
-from s2rm_data.training.config_file import read_command
+from s2rm_data.core.errors import ConflictError, S2RMError, UsageError
+from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
+from s2rm_data.making.run import generate
+from s2rm_data.training.config import TrainConfig
+from s2rm_data.training.config_file import Command, read_command, write_command
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.sweep import Sweep, rows, run_sweep
 
@@ -133,15 +135,9 @@ def test_a_run_is_told_to_wandb_mlflow_and_tensorboard(store: Path, tmp_path: Pa
     out = tmp_path / "run"
     words = ["--store", store, *TINY, "--out", out, "--log", "wandb", "--log", "mlflow", "-q"]
     offline = {"WANDB_MODE": "offline", "MLFLOW_DISABLE_TELEMETRY": "true", "WANDB_ERROR_REPORTING": "false"}
-    done = subprocess.run(
-        [sys.executable, "-m", "s2rm_data.cli.train", *map(str, words)],
-        env={**os.environ, **offline, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "wandb" not in done.stderr
+    status, _, err = run_forked("s2rm-train", *map(str, words), **offline)
+    assert status == 0, err
+    assert "wandb" not in err
     loss = json.loads((out / "summary.json").read_text())["best_validation_loss"]
     (metric,) = out.glob("mlflow/*/*/metrics/validation/loss")
     assert float(metric.read_text().split()[1]) == loss
@@ -153,13 +149,13 @@ def test_a_run_is_told_to_wandb_mlflow_and_tensorboard(store: Path, tmp_path: Pa
 
 
 def test_a_longer_run_continues_the_same_run_of_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from s2rm_data.training.trackers import WandbTracker
+    from s2rm_data.training.loggers.wandb import Wandb
 
     wandb = mock.MagicMock()
     monkeypatch.setitem(sys.modules, "wandb", wandb)
 
     def identity(total: int, **config: object) -> str:
-        WandbTracker(tmp_path, config).start(tmp_path.name, 0, total)
+        Wandb(tmp_path, config).start(tmp_path.name, 0, total)
         return str(wandb.init.call_args.kwargs["id"])
 
     first = identity(10, lr=0.1, steps=10, epochs=None)
@@ -175,3 +171,21 @@ def _check_tensorboard(folder: Path) -> None:
     assert {"predictions", "predictions_moving"} <= set(events.Tags()["images"])
     with Image.open(io.BytesIO(events.Images("predictions_moving")[0].encoded_image_string)) as moving:
         assert moving.n_frames > 1
+
+
+def test_a_config_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(UsageError, match="cannot be read: it is not a regular file"):
+        read_command(tmp_path / "pipe.toml")
+
+
+def test_a_command_that_is_no_text_is_not_saved(tmp_path: Path) -> None:
+    config = TrainConfig(task="bballs", model="s2gru", preset="smoke", steps=1)
+    command = Command(options={"store": os.fsdecode(b"\xff.zarr")})
+    with pytest.raises(UsageError, match="cannot be saved as TOML"):
+        write_command(tmp_path / "saved.toml", config, config, command)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_terminal_would_act_upon_is_spelled_out() -> None:
+    assert printable("a\x1b[31mb\r\n\u202ec ä") == "a\\x1b[31mb\\r\n\\u202ec ä"

@@ -11,10 +11,12 @@ from pathlib import Path
 import program
 import pytest
 from click.testing import CliRunner
+from patience import finish
 
-from s2rm_data.cli import progress
 from s2rm_data.cli.data import data
-from s2rm_data.errors import ConflictError, UsageError
+from s2rm_data.cli.view import _first_shown
+from s2rm_data.core.errors import ConflictError, UsageError
+from s2rm_data.display import progress
 from s2rm_data.store import Store
 
 
@@ -31,8 +33,16 @@ def test_it_serves_until_interrupted(store: Store, tmp_path: Path) -> None:
     with urllib.request.urlopen(address[0]) as answer:
         assert b"s2rm-data view" in answer.read()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
     assert process.returncode == 130 and "Traceback" not in err
+
+
+def test_the_page_opens_with_what_is_asked_for(store: Store) -> None:
+    assert _first_shown(store, (), None) == ""
+    assert _first_shown(store, ("bballs/val",), "4") == "#group=bballs%2Fval&number=4"
+    for groups, numbers in ((("bballs/val", "bballs/train"), None), ((), "0-2"), (("bballs/val",), "6")):
+        with pytest.raises(UsageError, match=r"one sequence|out of range"):
+            _first_shown(store, groups, numbers)
 
 
 def test_a_store_is_shown_without_torch(store: Store, tmp_path: Path) -> None:

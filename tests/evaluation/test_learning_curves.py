@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from s2rm_data.errors import S2RMWarning
-from s2rm_data.evaluation.entrants import entries_of
-from s2rm_data.evaluation.learning_curves import learning_curve_section, learning_curves
+from s2rm_data.core.errors import S2RMWarning
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.evaluation.candidates import entries_of
+from s2rm_data.evaluation.curves import learning_curve_section, learning_curves
 from s2rm_data.evaluation.report import Page
 from s2rm_data.evaluation.runs import Look, Run
-from s2rm_data.registry import WORLDS
 
 REFERENCES = {"kind": "references", "last_seen": {"f1": 0.5}, "copy_previous": {"f1": 0.67}}
 
@@ -35,7 +35,7 @@ def validated(step: Any, f1: Any) -> dict[str, Any]:
 def drawn(runs: list[Run], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The figure that the section gets, or None."""
     figures: list[Any] = []
-    page = Page(folder=folder, store=None, entries=entries_of(runs), drawn={}, files=[])
+    page = Page(folder=folder, store=None, entries=entries_of(runs), drawn={})
     monkeypatch.setattr(Page, "add_figure", lambda self, section, name, figure: figures.append((name, figure)))
     section = learning_curve_section(page.entries, WORLDS.load("bballs").learning(), "bballs", page)
     assert (section is None) == (not figures)

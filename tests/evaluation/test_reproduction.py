@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.core.errors import DamagedStoreError, UsageError
+from s2rm_data.core.registry import WORLDS
 from s2rm_data.evaluation.reproduction import SEARCH_SEED, Job, Plan
-from s2rm_data.evaluation.world import evaluation_of
-from s2rm_data.registry import WORLDS
+from s2rm_data.evaluation.world_evaluation import evaluation_of
 
 WORLDS_OF_THE_PAPER = {name: evaluation_of(WORLDS.load(name)).reproduction for name in ("bballs", "sc2")}
 BALL_MODELS = WORLDS_OF_THE_PAPER["bballs"].models
@@ -108,7 +108,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
 def test_every_run_is_evaluated_whatever_it_scores(tmp_path: Path) -> None:
     plan = plan_for(tmp_path)
     words = plan.evaluation_job("bballs").arguments
-    assert words.count("--run") == sum(BALL_MODELS.values()) == 14
+    assert words.count("--run") == sum(BALL_MODELS.values()) == 17
     assert [title for title, _ in plan.stages()][:2] == ["data", "bballs: search of the learning rate"]
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from tiny_runs import make_run, tiny_model
 
-from s2rm_data.errors import DamagedStoreError, S2RMWarning, UsageError
+from s2rm_data.core.errors import DamagedStoreError, S2RMWarning, UsageError
+from s2rm_data.evaluation.candidates import entries_of
 from s2rm_data.evaluation.runs import find_runs, load_runs
 
 
@@ -20,6 +21,19 @@ def test_seeds_of_one_config_share_a_label_and_other_configs_do_not(tmp_path: Pa
     assert [run.label for run in runs] == ["LSTM (a)", "LSTM (a)", "LSTM (c)", "RIMs", "RIMs"]
     assert [run.name for run in runs] == ["a", "b", "c", "d", "e"]
     assert [run.seed for run in runs] == [0, 1, 0, 0, 0]
+
+
+def test_a_model_with_a_skip_has_a_name_of_its_own_and_no_number_of_the_papers(tmp_path: Path) -> None:
+    make_run(tmp_path / "plain", "lstm", "bballs")
+    make_run(tmp_path / "skip", "lstm", "bballs", model_fields={"skip": True})
+    make_run(tmp_path / "forgetful", "no_memory", "bballs")
+    entries = entries_of(load_runs([tmp_path]))
+    assert [(e.label, e.paper_name) for e in entries] == [
+        ("LSTM", "lstm"),
+        ("LSTM + skip", ""),
+        ("No memory", "no_memory"),
+    ]
+    assert entries[0].colour == "#0072b2" and entries[1].colour != entries[0].colour
 
 
 def test_names_are_as_long_as_they_must_be(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from contexts import named_run
 from scipy import stats
 
-from s2rm_data.errors import UnknownNameError
-from s2rm_data.evaluation.entrants import entries_of
-from s2rm_data.evaluation.report import Section, page
+from s2rm_data.core.errors import UnknownNameError
+from s2rm_data.evaluation.candidates import entries_of
+from s2rm_data.evaluation.report import Section, page, standing
 from s2rm_data.evaluation.runs import Run
-from s2rm_data.evaluation.tables import Cell, Comparison, Table, Tables, compare
+from s2rm_data.evaluation.tables import Cell, Comparison, Reference, Table, Tables, compare, gains, shares
 
 REFERENCES = {"copy_previous": "copy of the last frame", "always_off": "always off"}
 
@@ -60,6 +60,51 @@ def test_an_oracle_is_never_called_the_best() -> None:
     assert table.best(1) == pytest.approx(0.55)
     assert table.is_best(rows["LSTM"], 1) and not table.is_best(rows["TTO"], 1)
     assert table_of(SEEDS[3:], SCORES).best(1) is None  # nothing to compare it with
+
+
+def test_no_memory_is_a_reference_over_which_models_gain() -> None:
+    forgetful = [named_run("no_memory", "w", seed) for seed in range(3)]
+    scores = SCORES | {"no_memory-0": 0.54, "no_memory-1": 0.58, "no_memory-2": 0.56}
+    table = table_of([*forgetful, *SEEDS], scores)
+    rows = {row.label: row for row in table.rows}
+    assert [row.label for row in table.rows][-1] == "No memory" and rows["No memory"].kind == "reference"
+    assert rows["LSTM"].note == "does not beat: copy of the last frame (at one); No memory (everywhere)"
+    assert rows["S2GRU"].note.endswith("No memory (everywhere)") and rows["TTO"].note.endswith("No memory (at one)")
+    (gain,) = gains([table])
+    assert [row.label for row in gain.rows] == ["S2GRU", "LSTM", "TTO"]
+    cell = gain["LSTM", "three"]
+    assert cell.values == pytest.approx((-0.06, 0.04)) and cell.mean == pytest.approx(-0.01)
+    welch = stats.ttest_ind((0.5, 0.6), (0.54, 0.58, 0.56), equal_var=False).confidence_interval(0.95)
+    assert cell.half_width == pytest.approx((welch.high - welch.low) / 2)
+    assert gain["S2GRU", "three"].half_width is None and gain["LSTM", "one"].half_width == 0.0
+    assert gains([table_of(SEEDS, SCORES)]) == []
+
+
+def test_what_stands_above_is_not_to_be_beaten_and_ends_the_range_of_shares() -> None:
+    scores = {"one": (0.3, 0.4, 0.9), "two": (0.6, 0.4, 0.8), "three": (0.5, 0.4, 0.42), "four": (0.5, 0.4, None)}
+    columns = {
+        name: Comparison(
+            runs={"s2gru-0": {"f1": model}},
+            references={"copy": {"f1": low}, **({} if high is None else {"filter": {"f1": high}})},
+        ).column("f1")
+        for name, (model, low, high) in scores.items()
+    }
+    references = {
+        "copy": Reference(title="copy", share=0.0),
+        "filter": Reference(title="exact filter", direction="above", share=1.0),
+        "unasked": Reference(title="unasked", direction="above"),
+    }
+    rows = compare(entries_of([named_run("s2gru", "w")]), columns, references)
+    table = Table(name="t", title="F1", caption="", corner="", columns=tuple(columns), rows=rows)
+    assert [row.label for row in rows] == ["S2GRU", "copy", "exact filter"]
+    assert rows[0].note == "does not beat: copy (at one)"
+    assert table.ahead(rows[0]) == (3, 4)
+    (share,) = shares([table])
+    assert [row.label for row in share.rows] == ["S2GRU"]
+    found = [cell.mean for cell in share.rows[0].cells]
+    assert found[:2] == pytest.approx([-0.2, 0.5])
+    assert found[2:] == [None, None]  # nothing to gain there, and nothing known
+    assert shares([table_of(SEEDS, SCORES)]) == []
 
 
 def test_models_without_a_colour_and_variants_of_one_get_free_ones() -> None:
@@ -152,3 +197,8 @@ def test_the_page_needs_nothing_else_and_escapes_what_it_is_given(tmp_path: Path
     assert f"{won} of {compared} columns" in " ".join(text.split())
     shown = table._repr_html_()
     assert "&lt;b&gt;LSTM" in shown and "0.550" in shown and 'class="trained"' in shown
+
+
+def test_eighteen_of_twenty_is_not_none_of_twenty() -> None:
+    for won, compared, expected in ((20, 20, "won"), (18, 20, "mixed"), (10, 20, "mixed"), (9, 20, "lost")):
+        assert standing(won, compared) == expected, (won, compared)

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from s2rm_data.errors import UsageError
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.progress import Progress
 from s2rm_data.inspection import stats as module
 from s2rm_data.inspection.stats import array_stats, wilson
-from s2rm_data.inspection.world import save_stats, stats_of
-from s2rm_data.progress import Progress
+from s2rm_data.inspection.world_inspection import save_stats, stats_of
 from s2rm_data.store import Store
 
 

@@ -9,24 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from s2rm_data.inspection.world import Inspection, image_array
-from s2rm_data.making import generate
-from s2rm_data.progress import Progress
-from s2rm_data.schema import ArraySpec
+from s2rm_data.core.progress import Progress
+from s2rm_data.core.schema import ArraySpec, SplitSource
+from s2rm_data.inspection.world_inspection import Inspection, image_array
+from s2rm_data.making.run import generate
 from s2rm_data.store import Group, Store
 
 STEPS = 5
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(SplitSource):
     """Sequences of one array of the shape given, beside one number per sequence."""
 
     shape: tuple[int, ...]
     group: str = "any/train"
     count: int = 3
     seed: int = 0
-    first_dim: str = "sequence"
 
     @property
     def arrays(self) -> tuple[ArraySpec, ...]:

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 import pytest
 from distributed.client import FutureCancelledError
 from distributed.comm import CommClosedError
+from patience import finish
 from program import run, start
 from toy import tree
 
-from s2rm_data.errors import DiskError
+from s2rm_data.core.errors import DiskError
 from s2rm_data.making.cluster import _result
 
 BALLS = ["bballs", "--balls", "3", "--train", "60", "--val", "4", "--test", "4", "--frames", "12", "--shard-size", "4"]
@@ -59,7 +60,7 @@ def test_a_cluster_makes_the_store_of_one_process_although_a_worker_is_killed(
     while maker.poll() is None and not list(parts.glob("0*.json")):
         time.sleep(0.01)
     workers[0].kill()
-    _, err = maker.communicate(timeout=300)
+    _, err = finish(maker)
     assert maker.returncode == 0, err
     assert "Traceback" not in err
     assert run(*BALLS, "-q", "-o", "one.zarr", cwd=tmp_path)[0] == 0
@@ -70,8 +71,9 @@ def test_a_cluster_makes_the_store_of_one_process_although_a_worker_is_killed(
 
 
 def test_without_dask_or_its_scheduler_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from s2rm_data.errors import MissingComponentError, UsageError
-    from s2rm_data.making import ShardSize, cluster
+    from s2rm_data.core.errors import MissingComponentError, UsageError
+    from s2rm_data.making import cluster
+    from s2rm_data.making.run import ShardSize
 
     job = cluster.Job(
         world="bballs",

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 from buckets import tree_at
+from patience import finish
 from program import run, start_forked
 from toy import ToySplit, tree
 
-from s2rm_data.addresses import StorePath, store_path
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.making import generate, generate_part, merge, plan_splits
+from s2rm_data.core.addresses import StorePath, store_path
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.making.parts import generate_part, merge
+from s2rm_data.making.run import generate, plan_splits
 from s2rm_data.store import Store, parts, verify
 from s2rm_data.store.parts import Part
-from s2rm_data.store.place import FolderPlace
+from s2rm_data.store.places.folder import FolderPlace
 
 SPLITS = [ToySplit(), ToySplit(group="toy/val", count=5)]  # five shards of four sequences
 OTHER = ToySplit(group="other/train", count=6)
@@ -259,7 +261,7 @@ def test_processes_that_know_nothing_of_each_other_make_both_worlds(tmp_path: Pa
             if words is not BALLS:  # the first process compiles the engine, for both
                 started[-1].wait(300)
         for process in started:
-            _, err = process.communicate(timeout=300)
+            _, err = finish(process)
             assert process.returncode == 0, err
         status, out, err = run("merge", "parts.zarr", "--verify", "--json", cwd=tmp_path)
         assert status == 0, err
@@ -273,8 +275,8 @@ def test_processes_that_know_nothing_of_each_other_make_both_worlds(tmp_path: Pa
 
 
 def _sources(words: list[str]) -> Any:
-    from s2rm_data.generators.bballs.source import plan as balls
-    from s2rm_data.generators.sc2.source import plan as battles
+    from s2rm_data.generators.bballs.making.ball_source import plan as balls
+    from s2rm_data.generators.sc2.making.battle_source import plan as battles
 
     if words[0] == "bballs":
         return balls(balls=(3,), train=12, val=4, test=4, frames=8)
@@ -291,7 +293,7 @@ def rivals(place: StorePath) -> Iterator[list[subprocess.Popen[str]]]:
 def test_of_two_merges_at_once_one_wins_and_the_other_says_so(
     place: StorePath, rivals: list[subprocess.Popen[str]], toy_store: Path
 ) -> None:
-    said = [rival.communicate(timeout=300)[1] for rival in rivals]
+    said = [finish(rival)[1] for rival in rivals]
     assert any(rival.returncode == 0 for rival in rivals), said
     for rival, err in zip(rivals, said, strict=True):
         assert rival.returncode == 0 or any(

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from toy import ToySplit, tree
 
-from s2rm_data.errors import ConflictError, DiskError, InterruptedRunError, UsageError
-from s2rm_data.making import generate, plan_splits
+from s2rm_data.core.errors import ConflictError, DiskError, InterruptedRunError, UsageError
+from s2rm_data.making.run import generate, plan_splits
 from s2rm_data.store import Store, verify
 
 
@@ -94,7 +94,7 @@ def test_any_count_and_shard_size_reads_back(
 
 
 def test_no_worker_is_refused(tmp_path: Path, toy: ToySplit) -> None:
-    with pytest.raises(UsageError, match="0 workers"):
+    with pytest.raises(UsageError, match="--workers 0 is not possible"):
         generate([toy], tmp_path / "toy.zarr", workers=0)
     assert not (tmp_path / "toy.zarr").exists()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from toy import ToySplit, tree
 
-from s2rm_data.making import generate
-from s2rm_data.schema import Lent
+from s2rm_data.core.schema import Lent
+from s2rm_data.making.run import generate
 
 
 @dataclass(frozen=True)

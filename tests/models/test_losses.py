@@ -8,11 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from s2rm_data.errors import UsageError
-from s2rm_data.generators.bballs.crops import BallPrediction
-from s2rm_data.generators.sc2.images import PolarPrediction
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.generators.bballs.learning.ball_crops import BallPrediction
+from s2rm_data.generators.sc2.learning.battle_scores import PolarPrediction
 from s2rm_data.models import build
-from s2rm_data.registry import WORLDS
 
 
 def loss_terms(prediction, targets, mask, **weights):
@@ -87,7 +87,7 @@ def test_training_weighs_and_validation_does_not(make_batch, small, exist):
 
 def test_a_world_whose_loss_takes_no_weight_says_so(make_batch, small, monkeypatch):
     learning = WORLDS.load("bballs").learning()
-    monkeypatch.setattr(type(learning), "loss_terms", lambda self, prediction, targets, mask: {})
+    monkeypatch.setattr(type(learning), "weighs_occupied", False)
     with pytest.raises(UsageError, match="occupied_weight is 2, and the loss of the world bballs takes no weight"):
         build("lstm", task="bballs", **small("lstm", "bballs"), occupied_weight=2.0)
 

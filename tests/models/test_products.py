@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from s2rm_data.models import build, names, products, world_model
-from s2rm_data.models.products import PLAIN, DeferredProducts
+from s2rm_data.core.registry import MODELS
+from s2rm_data.models import build, world_model
+from s2rm_data.models import modules as products
+from s2rm_data.models.modules import PLAIN, DeferredProducts
 
 
 def recurrence(multiply, weight, bias, x):
@@ -41,7 +43,7 @@ def test_a_window_longer_than_the_steps_taken_is_no_error(monkeypatch):
     torch.testing.assert_close(deferred, weight.grad)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MODELS.names())
 def test_every_models_gradients_are_the_same_deferred_or_not(monkeypatch, small, make_batch, name):
     model = build(name, task="bballs", **small(name, "bballs")).double()
     batch = make_batch("bballs", T=4, dtype=torch.float64)

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from s2rm_data.models import build
-from s2rm_data.models.products import PLAIN
-from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.modules import PLAIN, RelationalMemory
 
 
 def linear(layer, module, x):

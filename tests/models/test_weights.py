@@ -8,13 +8,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from s2rm_data.errors import DamagedStoreError, S2RMError, UsageError
-from s2rm_data.models import build, names
+from s2rm_data.core.errors import DamagedStoreError, S2RMError, UnreadableError, UsageError
+from s2rm_data.core.registry import MODELS
+from s2rm_data.models import build
 from s2rm_data.models.weights import load_model, save_model
 from s2rm_data.training.checkpoint import load_state
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MODELS.names())
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
 def test_a_saved_model_predicts_the_same_when_loaded(tmp_path, make_batch, small, name, task):
     model = build(name, task=task, **small(name, task))
@@ -62,3 +63,15 @@ def test_a_file_longer_than_its_header_says_or_a_pipe_is_refused_before_it_is_ma
     os.mkfifo(path)
     with pytest.raises(S2RMError, match="not a regular file"):
         load(path)
+
+
+def test_weights_that_the_disk_does_not_give_are_neither_damaged_nor_a_mistake(tmp_path, monkeypatch) -> None:
+    (tmp_path / "model.safetensors").touch()
+
+    def fails(*arguments: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(tmp_path), "open", fails)
+    for load in (load_model, load_state):
+        with pytest.raises(UnreadableError, match="Input/output error"):
+            load(tmp_path / "model.safetensors")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 
 import pytest
 import torch
 
-from s2rm_data.errors import UsageError
-from s2rm_data.models import build, names
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.registry import MODELS
+from s2rm_data.models import build
+from s2rm_data.models.modules import PLAIN
+from s2rm_data.models.world_model import own_of
 
-EVERY = [(name, task) for name in names() for task in ("bballs", "sc2")]
+EVERY = [(name, task) for name in MODELS.names() for task in ("bballs", "sc2")]
 every_model = pytest.mark.parametrize(("name", "task"), EVERY)
-RECURRENT = [name for name in names() if name != "tto"]
+RECURRENT = [name for name in MODELS.names() if name not in ("tto", "no_memory")]
 
 
 @pytest.fixture
@@ -172,6 +177,7 @@ def train(model, batch, steps, lr):
     return losses
 
 
+@pytest.mark.sample(1, each="name")
 @every_model
 def test_every_model_overfits_one_small_batch(name, task, small, make_batch):
     model = build(name, task=task, **small(name, task, width=16))
@@ -179,6 +185,7 @@ def test_every_model_overfits_one_small_batch(name, task, small, make_batch):
     assert losses[-1] < 0.03 * losses[0]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
 @pytest.mark.parametrize(("name", "codec"), [("s2gru", "conv"), ("lstm", "conv"), ("s2gru", "waves")])
 def test_the_other_codecs_overfit_one_small_batch(name, codec, task, small, make_batch):
@@ -200,6 +207,7 @@ def largest_hidden(model, batch, steps):
     return largest
 
 
+@pytest.mark.sample(1, each="name")
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
 @pytest.mark.parametrize("name", RECURRENT)
 def test_hidden_states_stay_bounded_over_100_steps(name, task, small, make_batch):
@@ -226,13 +234,14 @@ def test_without_the_clamp_the_papers_local_sum_lets_states_explode(small, make_
     assert max(largest_hidden(model, batch, 60)) > 1e3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["s2gru", "s2rmc"])
 def test_hidden_states_stay_bounded_with_the_papers_sizes(name, make_batch):
     model = build(name, task="bballs", codec="mlp", width=8)
     assert max(largest_hidden(model, make_batch("bballs", T=5), 100)) < 10
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MODELS.names())
 def test_bfloat16_autocast_is_finite_and_near_full_precision(small, make_batch, name):
     model = build(name, task="bballs", **small(name, "bballs"))
     batch = make_batch("bballs")
@@ -242,13 +251,14 @@ def test_bfloat16_autocast_is_finite_and_near_full_precision(small, make_batch, 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = model.loss(model(batch), batch)
         state = model.step(model.encode_batch(batch)[0], model.initial_state(2))
-    assert model.hidden(state).dtype == torch.float32  # the state keeps its digits
+    assert model.hidden(own_of(state)).dtype == torch.float32  # the state keeps its digits
     loss.backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
     torch.testing.assert_close(loss, model.loss(model(batch), batch), rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.sample(2)  # test_stepper.py has each
+@pytest.mark.parametrize("name", MODELS.names())
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_every_model_compiles_without_a_graph_break(small, make_batch, name):
     task, codec = {"s2gru": ("bballs", "conv"), "lstm": ("bballs", "conv"), "rmc": ("bballs", "mlp")}.get(
@@ -263,3 +273,71 @@ def test_every_model_compiles_without_a_graph_break(small, make_batch, name):
     torch._dynamo.reset()
     compiled = torch.compile(loss, backend="eager", fullgraph=True)(batch)
     torch.testing.assert_close(compiled, loss(batch))
+
+
+def slow_skip(model, batch):
+    """The predictions of a model with a skip, query by query: a softmax over views, written out, beside its state."""
+    size, extent = model.skip_size, batch.views.shape[4] * model.config.cell_size
+    source = "next_view" if model.needs_next_views else "view"
+    views, position, masks = (getattr(batch, source + part) for part in ("s", "_position", "_mask"))
+    state, rows = model.initial_state(len(views)), []
+    for t in range(views.shape[1]):
+        s = model.embedding(position[:, t])
+        at = (position[:, t] if model.takes_position else s).flatten(0, 1)
+        both = model.encoder(views[:, t].flatten(0, 1), at).unflatten(0, views.shape[:3:2])
+        (encoded,) = model.prepare(both[:, None, :, :-size], s[:, None], masks[:, t, None])
+        state = model.advance(encoded, state, PLAIN)
+        for b, q in itertools.product(range(len(views)), range(batch.query_position.shape[2])):
+            place, near = batch.query_position[b, t, q], torch.zeros(size, dtype=both.dtype)
+            there = masks[b, t].nonzero().flatten().tolist()
+            apart = [float(((place - position[b, t, a]) / extent).square().sum()) for a in there]
+            shares = [math.exp(-math.exp(float(model.log_nearness)) * (d - min(apart))) for d in apart]
+            for a, share in zip(there, shares, strict=True):
+                near = near + share / sum(shares) * both[b, a, -size:]
+            own, s_q = model.attend(model.hidden(state)[b, None, None], model.embedding(place[None, None, None]))
+            at_q = place[None, None] if model.takes_position else s_q
+            rows.append(model.decoder(torch.cat([own, near[None]], 1), at_q)[0])
+    return torch.stack(rows).unflatten(0, (views.shape[1], len(views), -1)).transpose(0, 1)
+
+
+@every_model
+@pytest.mark.parametrize("codec", ["mlp", "waves", "conv"])
+@pytest.mark.sample(1, each="name")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_skip_is_what_a_slow_transcription_of_it_says(name, task, codec, small, make_batch):
+    """For a window, step by step, and compiled; with views dropped, at one step all of them."""
+    model = build(name, task=task, **small(name, task, codec=codec, skip=True)).double()
+    batch = make_batch(task, B=2, T=3, V=4, Q=3, dtype=torch.float64)
+    masks = {part: torch.rand(2, 3, 4) < 0.6 for part in ("view_mask", "next_view_mask")}
+    for mask in masks.values():
+        mask[0, 1] = False
+    batch = dataclasses.replace(batch, **masks)
+    with torch.no_grad():
+        slow = model.learning.prediction(slow_skip(model, batch))
+        assert_same(model(batch), slow, rtol=1e-9, atol=1e-12)
+        source = "next_view" if model.needs_next_views else "view"
+        views, position, mask = (getattr(batch, source + part) for part in ("s", "_position", "_mask"))
+        state = model.initial_state(2)
+        assert all(part.isfinite().all() for part in model.decode(state, batch.query_position[:, 0]))
+        for t in range(3):
+            (encoded,) = model.encode(views[:, t : t + 1], position[:, t : t + 1], mask[:, t : t + 1])
+            state = model.step(encoded, state)
+            stepped = model.decode(state, batch.query_position[:, t])
+            assert_same(stepped, (part[:, t] for part in slow), rtol=1e-9, atol=1e-12)
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="eager", fullgraph=True)(batch)
+        assert_same(compiled, slow, rtol=1e-9, atol=1e-12)
+
+
+def test_what_skips_is_the_views_of_one_step_and_memory_is_all_else(small, make_batch):
+    batch = make_batch("bballs", T=4)
+    changed = dataclasses.replace(batch, views=batch.views.clone())
+    changed.views[:, 1] = 1 - changed.views[:, 1]
+    for name, remembers in ("no_memory", False), ("s2gru", True):
+        model = build(name, task="bballs", **small(name, "bballs", skip=True))
+        differs = [
+            not torch.equal(a, b) for a, b in zip(*(model(x).crop.unbind(1) for x in (batch, changed)), strict=True)
+        ]
+        assert differs == [False, True, remembers, remembers], name
+    with pytest.raises(UsageError, match="skip is False; it must be true"):
+        build("no_memory", task="bballs", skip=False)

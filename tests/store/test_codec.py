@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s2rm_data.errors import DamagedStoreError
+from s2rm_data.core.errors import DamagedStoreError
 from s2rm_data.store.codec import ABSENT, assemble_shard, decode_chunk, encode_chunk, index_nbytes, parse_index
 
 

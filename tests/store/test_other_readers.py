@@ -9,8 +9,8 @@ import xarray
 import zarr
 from toy import ToySplit
 
-from s2rm_data.errors import InterruptedRunError
-from s2rm_data.making import generate
+from s2rm_data.core.errors import InterruptedRunError
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 
 

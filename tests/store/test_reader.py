@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from toy import ToySplit
 
-from s2rm_data.errors import UsageError
-from s2rm_data.making import generate
+from s2rm_data.core.errors import UsageError
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 
 

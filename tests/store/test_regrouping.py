@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from toy import ToySplit, tree
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.making import generate
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store, StoreWriter, verify
-from s2rm_data.store import place as places
+from s2rm_data.store.documents import json_bytes
+from s2rm_data.store.places.folder import FolderPlace
 from s2rm_data.store.regrouping import remove_group, rename_group
 
 
@@ -89,15 +91,54 @@ def test_unknown_groups_and_missing_stores_are_refused(toy_store: Path, tmp_path
     assert not (tmp_path / "none.zarr").exists()
 
 
+def test_what_was_never_a_group_is_not_removed(toy_store: Path) -> None:
+    for name in ("analysis/mine", "toy/mine"):
+        folder = toy_store / name
+        folder.mkdir(parents=True)
+        (folder / "thesis.txt").write_text("precious")
+        (folder / "zarr.json").write_text("precious")
+        before = tree(toy_store)
+        with pytest.raises(UsageError, match="has no group"):
+            remove_group(toy_store, name)
+        assert tree(toy_store) == before
+
+
+def test_a_rename_writes_over_nothing(toy_store: Path) -> None:
+    (toy_store / "toy/first").mkdir()
+    (toy_store / "toy/first/thesis.txt").write_text("precious")
+    rename_group(toy_store, "toy/train", "toy/first")
+    assert (toy_store / "toy/first/thesis.txt").read_text() == "precious"
+    (toy_store / "toy/second/frames").mkdir(parents=True)
+    (toy_store / "toy/second/frames/zarr.json").write_text("precious")
+    before = tree(toy_store)
+    with pytest.raises(ConflictError, match="is there, but it is not in the manifest"):
+        rename_group(toy_store, "toy/first", "toy/second")
+    assert tree(toy_store) == before
+
+
+@pytest.mark.parametrize("name", ["../victim/zarr.json", "/etc/passwd", "toy/notes.txt", "toy/../../zarr.json", 7])
+def test_a_sealed_intent_removes_nothing_but_objects_of_the_store(toy_store: Path, name: object) -> None:
+    document = {"format": "s2rm-data intent 1", "names": [name], "replace": {}}
+    seal = hashlib.sha256(json_bytes(document)).hexdigest()
+    (toy_store / "_intent.json").write_bytes(json_bytes({**document, "sha256": seal}))
+    before = tree(toy_store)
+    with pytest.raises(DamagedStoreError, match="names what is no object of a store"):
+        remove_group(toy_store, "toy/train")
+    assert tree(toy_store) == before
+
+
 class Killed(BaseException):
     """In place of SIGKILL."""
 
 
-@pytest.mark.parametrize(
-    "work",
-    [lambda path: remove_group(path, "toy/train"), lambda path: rename_group(path, "toy/train", "toy/first")],
-    ids=["remove", "rename"],
-)
+WORKS: dict[str, Callable[[Path], object]] = {
+    "remove": lambda path: remove_group(path, "toy/train"),
+    "rename": lambda path: rename_group(path, "toy/train", "toy/first"),
+    "overwrite": lambda path: generate([ToySplit(seed=1, count=13)], path, shard_size=4, overwrite=True),
+}
+
+
+@pytest.mark.parametrize("work", WORKS.values(), ids=WORKS)
 def test_a_kill_at_any_write_leaves_a_store_that_the_same_command_finishes(
     toy_store: Path, tmp_path: Path, work: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,14 +148,27 @@ def test_a_kill_at_any_write_leaves_a_store_that_the_same_command_finishes(
     for moment in range(1000):
         path = tmp_path / f"{moment}.zarr"
         shutil.copytree(toy_store, path)
+        mine = [path / "toy/train/labels.csv", path / "toy/first/thesis.txt", path / "toy/notes.partial"]
+        for file in mine:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("precious")
         if not _killed_at(moment, lambda path=path: work(path), monkeypatch):  # type: ignore[misc]
             break
         assert set(Store(path).groups) in ({"toy/train", "toy/val"}, {"toy/val"}, {"toy/first", "toy/val"})
-        assert all(Store(path)[group]["frames"][:].size for group in Store(path).groups)
-        if tree(path) != tree(whole):
+        for group in Store(path).groups:
+            try:
+                assert Store(path)[group]["frames"][:].size, moment
+            except ConflictError as error:
+                assert "toy/train is just being replaced" in str(error)
+        if _without(path, mine) != tree(whole):
             work(path)
-        assert tree(path) == tree(whole), moment
+        assert _without(path, mine) == tree(whole), moment
+        assert [file.read_text() for file in mine] == ["precious"] * 3
     assert moment > 2
+
+
+def _without(path: Path, mine: Sequence[Path]) -> dict[str, bytes]:
+    return {name: data for name, data in tree(path).items() if path / name not in mine}
 
 
 def _killed_at(moment: int, work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -132,8 +186,8 @@ def _killed_at(moment: int, work: Callable[[], object], monkeypatch: pytest.Monk
         return call
 
     with monkeypatch.context() as patch:
-        for name in ("write_whole", "replace_root", "clear", "remove"):
-            patch.setattr(places.FolderPlace, name, counted(getattr(places.FolderPlace, name)))
+        for name in ("write_whole", "replace_root", "move", "remove"):
+            patch.setattr(FolderPlace, name, counted(getattr(FolderPlace, name)))
         try:
             work()
         except Killed:

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from toy import ToySplit, tree
 
-from s2rm_data.addresses import Url
-from s2rm_data.errors import ConflictError, S2RMError
-from s2rm_data.making import generate, generate_part, merge
-from s2rm_data.store.bucket import ObjectPlace
+from s2rm_data.core.addresses import Url
+from s2rm_data.core.errors import ConflictError, S2RMError
+from s2rm_data.making.parts import generate_part, merge
+from s2rm_data.making.run import generate
 from s2rm_data.store.parts import Part
+from s2rm_data.store.places.bucket import ObjectPlace
+
+pytestmark = pytest.mark.costs(1)
 
 memory = pytest.importorskip("obstore.store").MemoryStore
 SCHEDULES = 15

@@ -13,9 +13,9 @@ from buckets import flip
 from toy import ToySplit
 
 import s2rm_data as s2
-from s2rm_data.addresses import store_path
-from s2rm_data.errors import DamagedStoreError
-from s2rm_data.making import generate
+from s2rm_data.core.addresses import store_path
+from s2rm_data.core.errors import DamagedStoreError
+from s2rm_data.making.run import generate
 
 
 def test_it_reads_what_is_stored(toy_store: Path) -> None:

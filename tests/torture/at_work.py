@@ -23,9 +23,9 @@ from typing import Any
 from forking import Forked
 from toy import tree
 
-from s2rm_data.sealing import read_run
 from s2rm_data.store import verify
 from s2rm_data.training.checkpoint import load_state
+from s2rm_data.training.folder import read_run
 from torture.cases import Finding, Workspace, ended, forked
 from torture.processes import (
     BALLS,

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from forking import Forked
+from patience import computed_seconds
 from small_stores import make_small_store
 from toy import ToySplit, tree
 
 import s2rm_data
-from s2rm_data.making import generate
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 130}  # exit statuses
@@ -178,24 +179,15 @@ def _output(process: Any) -> tuple[str, str]:
             out, err = process.communicate(timeout=IDLE_SECONDS / 5)
             return out, err
         except subprocess.TimeoutExpired:
-            before, computed = computed, _processor_seconds(process.pid)
+            before, computed = computed, computed_seconds(process.pid)
             idle = idle + 1 if computed == before else 0
         if idle == 5 or computed > COMMAND_SECONDS:
             process.kill()
             raise Finding(f"hangs: {process.args} {process.communicate()[1][-500:]}")
 
 
-def _processor_seconds(pid: int) -> float:
-    """Of a process, and of those it started and has waited for."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has ended meanwhile
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
 def forked(program: str, *words: str, **options: Any) -> Forked:
-    """The same command without its start-up; see tests/forking.py. Its memory is bounded, too."""
+    """The same command without its start-up; see tests/support/forking.py. Its memory is bounded, too."""
     limits = {"RLIMIT_AS": COMMAND_MEMORY_BYTES, **options.pop("limits", {})}
     return Forked(f"s2rm-{program}", *words, limits=limits, **options)
 

@@ -15,7 +15,7 @@ import numpy as np
 from hostile_stores import spelled
 from toy import ToySplit
 
-from s2rm_data.errors import S2RMError
+from s2rm_data.core.errors import S2RMError
 from s2rm_data.store import Store, verify
 from torture.cases import Finding, Workspace, bounded
 from torture.inputs import word
@@ -89,8 +89,8 @@ def config_file(rng: random.Random, workspace: Workspace) -> int:
 
 def policy(rng: random.Random, workspace: Workspace) -> int:
     """Policy files with damage, odd headers and odd sizes: refused, or played without touching foreign memory."""
-    from s2rm_data.envs import load_policy
-    from s2rm_data.generators.sc2.policies._network import save_network
+    from s2rm_data.starcraft.envs import load_policy
+    from s2rm_data.starcraft.policies._network import save_network
 
     def make(path: Path) -> None:
         noise = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def policy(rng: random.Random, workspace: Workspace) -> int:
 
 def plugin(rng: random.Random, workspace: Workspace) -> int:
     """Plug-in files that export odd things or fail in odd ways: a message that names the plug-in."""
-    from s2rm_data import registry
+    from s2rm_data.core import plugins, registry
 
     values = ["1", "None", "{}", "[]", "'x'", "{'a': 1}", "{1: 2}", "[1, 2]", "object()", "lambda: 1", "type"]
     ends = ["", "raise SystemExit(3)", "raise RuntimeError('x')", "1 / 0", "import nowhere", "def f(:", "\x00"]
@@ -131,21 +131,20 @@ def plugin(rng: random.Random, workspace: Workspace) -> int:
             if rng.random() < 0.2:
                 damage_file(rng, file, [workspace.toy / "zarr.json"])
             try:
-                refused_or_done(functools.partial(registry.load_plugin, str(file)), text)
+                refused_or_done(functools.partial(plugins.load_plugin, str(file)), text)
                 for found in (registry.MODELS, registry.WORLDS):
                     refused_or_done(found.names, text)
             finally:
-                registry._loaded.clear()
-                registry._named.clear()
+                plugins._loaded.clear()
     return BLOWS
 
 
 def replay_file(rng: random.Random, workspace: Workspace) -> int:
     """Saved battles that say odd things: refused, or played."""
-    from s2rm_data.generators.sc2.api.server.saved import play_again, read_replay
+    from s2rm_data.starcraft.api.server.saved import play_again, read_replay
 
     def make(path: Path) -> None:
-        from s2rm_data.envs import StarCraft2Env
+        from s2rm_data.starcraft.envs import StarCraft2Env
 
         path.mkdir()
         env = StarCraft2Env("3m", seed=0, replay_dir=str(path), replay_prefix="one")

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from s2rm_data.errors import S2RMError
+from s2rm_data.core.errors import S2RMError
 from torture.cases import Finding, Workspace, bounded
 
 WORDS = [

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from torture.at_work import kill_at_work, kill_slow, signals_at_work, signals_slow
 from torture.cases import Finding, Workspace, generator

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from s2rm_data.errors import S2RMError
+from s2rm_data.core.errors import S2RMError
 from s2rm_data.store import verify
 from torture.cases import Finding, Workspace, bounded
 from torture.inputs import word
@@ -147,7 +147,7 @@ def bucket(rng: random.Random, workspace: Workspace) -> int:
 
 def wrong_actions(rng: random.Random, workspace: Workspace) -> int:
     """Environments are given actions of odd kinds, shapes and values: a message, and the battle goes on as before."""
-    from s2rm_data.envs import StarCraft2Env, vector_env
+    from s2rm_data.starcraft.envs import StarCraft2Env, vector_env
 
     def odd(agents: int) -> Any:
         values = [0, 1, -1, 8, 9, 2**31, 2**63, -(2**63), 1.5, float("nan"), "x", None, True, [1], np.int8(3)]

@@ -13,10 +13,10 @@ from typing import Any
 from hostile_stores import replace_object, reseal, spelled
 from toy import ToySplit
 
-from s2rm_data.errors import S2RMError
-from s2rm_data.making import generate
-from s2rm_data.sealing import read_run
+from s2rm_data.core.errors import S2RMError
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store, verify
+from s2rm_data.training.folder import read_run
 from torture.cases import Borrowed, Finding, Workspace, bounded
 
 ODD: list[Any] = [
@@ -166,9 +166,8 @@ def _only_our_errors(work: Any) -> Any:
 def damage_run(rng: random.Random, workspace: Workspace) -> int:
     """Files of a run folder are damaged: reading it raises one of our errors, or gives what was saved."""
     from s2rm_data.models.weights import load_model
-    from s2rm_data.sealing import read_log
     from s2rm_data.training.checkpoint import load_state
-    from s2rm_data.training.folder import RunFolder
+    from s2rm_data.training.folder import RunFolder, read_log
 
     names = ("config.json", "run.json", "log.jsonl", "best.safetensors", "state.safetensors")
     for _ in range(BLOWS):

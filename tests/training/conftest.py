@@ -34,3 +34,8 @@ def train(store: Store) -> Callable[..., dict[str, Any]]:
         return Session(listener).train(config, store, RunOptions(out=out, **order))
 
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pictures(undrawn: dict[str, Any]) -> None:
+    """A test that looks at pictures asks for the fixture `drawn`."""

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from s2rm_data.errors import UsageError
+from s2rm_data.core.errors import UsageError
 from s2rm_data.store import Store
-from s2rm_data.training import memory
+from s2rm_data.training import cost as memory
 from s2rm_data.training.config import parse_assignments
+from s2rm_data.training.cost import check_memory
 from s2rm_data.training.data import RunData
-from s2rm_data.training.memory import check_memory
 from s2rm_data.training.processes import Processes
 
 

@@ -10,9 +10,9 @@ import pytest
 from killed_runs import KillAt, Killed
 from same_runs import assert_same_run
 
-from s2rm_data.errors import ConflictError, DamagedStoreError
-from s2rm_data.sealing import read_log, read_run
+from s2rm_data.core.errors import ConflictError, DamagedStoreError
 from s2rm_data.training import folder as folder_module
+from s2rm_data.training.folder import read_log, read_run
 
 STEPS = frozenset({"steps"})
 

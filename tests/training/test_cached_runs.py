@@ -16,10 +16,10 @@ from small_stores import make_small_store
 from tiny_runs import make_run
 
 import s2rm_data as s2
-from s2rm_data.addresses import store_path
-from s2rm_data.errors import DamagedStoreError, UsageError
-from s2rm_data.generators.bballs.source import plan
-from s2rm_data.making import generate
+from s2rm_data.core.addresses import store_path
+from s2rm_data.core.errors import DamagedStoreError, UsageError
+from s2rm_data.generators.bballs.making.ball_source import plan
+from s2rm_data.making.run import generate
 from s2rm_data.store import ShardCache, Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData

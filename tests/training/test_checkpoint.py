@@ -7,13 +7,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from s2rm_data.errors import DamagedStoreError, DiskError, S2RMError, UsageError
+from s2rm_data.core.errors import DamagedStoreError, DiskError, S2RMError, UsageError
 from s2rm_data.models import build
+from s2rm_data.models.weights import save_model
 from s2rm_data.training.checkpoint import (
     load_state,
     restore_tensors,
     save_state,
-    save_weights,
     state_tensors,
 )
 
@@ -103,13 +103,13 @@ def test_an_optimiser_goes_on_exactly_from_its_tensors(tmp_path: Path) -> None:
 
 def test_when_the_disk_refuses_the_old_weights_stay(tmp_path: Path) -> None:
     path = tmp_path / "last.safetensors"
-    save_weights(build("lstm", task="bballs", codec="mlp", width=1, encoding_size=4, hidden_size=4), path)
+    save_model(build("lstm", task="bballs", codec="mlp", width=1, encoding_size=4, hidden_size=4), path)
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with pytest.raises(DiskError, match=r"cannot write .*last.safetensors.*the file is larger than"):
-            save_weights(build("lstm", task="bballs", codec="mlp", width=4), path)
+            save_model(build("lstm", task="bballs", codec="mlp", width=4), path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == before

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from forking import Forked
+from program import run_forked
 from small_stores import FRAMES
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.evaluation.runs import load_runs
-from s2rm_data.generators.bballs.source import plan
-from s2rm_data.making import generate
+from s2rm_data.generators.bballs.making.ball_source import plan
+from s2rm_data.making.run import generate
 from s2rm_data.models.weights import load_model
-from s2rm_data.training.export import export_run
+from s2rm_data.training.folder import export_run
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +45,7 @@ def test_an_exported_run_is_small_and_names_no_place_on_the_machine_that_made_it
         "best.safetensors",
         "summary.json",
         "curves.png",
+        "files.json",
     }
     assert (exported / "best.safetensors").stat().st_size < 0.55 * (run / "best.safetensors").stat().st_size
     assert json.loads((exported / "config.json").read_text())["store"]["path"] == ""
@@ -61,13 +61,10 @@ def test_its_weights_are_those_of_the_run_in_half_precision(run: Path, exported:
 
 def test_it_is_evaluated_at_once_on_a_store_of_another_seed(exported: Path, tmp_path: Path) -> None:
     generate(plan(balls=(3, 6), train=0, val=0, test=3, frames=FRAMES, seed=9), tmp_path / "other.zarr", shard_size=16)
-    command = [sys.executable, "-m", "s2rm_data.cli.eval", "--run", str(exported), "--store", "other.zarr"]
-    command += ["--quick", "--threads", "1", "--out", "report", "--json"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    assert done.returncode == 0, done.stderr
-    assert "f1" in done.stdout
+    words = ["--quick", "--threads", "1", "--out", "report", "--json"]
+    status, shown, err = run_forked("s2rm-eval", "--run", str(exported), "--store", "other.zarr", *words, cwd=tmp_path)
+    assert status == 0, err
+    assert "f1" in shown
     assert (tmp_path / "report" / "report.html").exists()
 
 
@@ -86,13 +83,13 @@ def test_what_cannot_be_exported_is_refused(run: Path, exported: Path, tmp_path:
 def test_an_export_that_was_killed_is_given_again(run: Path, exported: Path, tmp_path: Path) -> None:
     """Whatever the kill left: it comes right before the last file, when all others are there."""
     code = (
-        "import os, signal, sys; from pathlib import Path; from s2rm_data.training import export, folder;"
+        "import os, signal, sys; from pathlib import Path; from s2rm_data.training import folder;"
         "folder.RunFolder.write_json = lambda *rest: os.kill(os.getpid(), signal.SIGKILL);"
-        "export.export_run(Path(sys.argv[1]), Path(sys.argv[2]))"
+        "folder.export_run(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     out = tmp_path / "out"
-    killed = subprocess.run([sys.executable, "-c", code, str(run), str(out)], capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed = Forked("python", "-c", code, str(run), str(out))
+    assert killed.wait() == -signal.SIGKILL
     assert not out.exists()
     export_run(run, out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == {

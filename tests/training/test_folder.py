@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from toy import tree
+from toy import killed_at, tree
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, DiskError, UsageError
-from s2rm_data.sealing import read_log
-from s2rm_data.training.folder import Log, RunFolder
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UsageError
+from s2rm_data.training.folder import RunFolder, read_log
+from s2rm_data.training.journal import Log, add_timing
 
 
 def test_a_log_is_cut_back_to_its_checkpoint(tmp_path: Path) -> None:
@@ -101,17 +101,131 @@ def test_a_folder_of_the_users_own_is_not_touched(
     assert tree(tmp_path) == before
 
 
-def test_overwriting_a_run_leaves_what_is_not_of_a_run(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+def begun(path: Path, content: str = "old") -> RunFolder:
+    """A run with one of everything that a run writes."""
+    folder = RunFolder(path)
     folder.open(resume=False, overwrite=False)
-    folder.begin({"config": {}})
+    fill(folder, content)
     folder.close()
-    for name in ("notes.txt", "predictions/mine.png", "seeds/7/config.json"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("precious")
+    return folder
+
+
+def fill(folder: RunFolder, content: str) -> None:
+    folder.begin({"config": {"model": content}})
+    log = Log(folder.log, 0)
+    log.write({"kind": "validation", "step": 3})
+    log.close()
+    add_timing(folder.timing, {"step": 0, "events": f"events.{content}"})
+    for name in (
+        "state.safetensors",
+        "best.safetensors",
+        "predictions/step-0000003.png",
+        f"tensorboard/events.{content}",
+    ):
+        (folder.path / name).parent.mkdir(exist_ok=True)
+        (folder.path / name).write_text(content)
+
+
+MINE = ("notes.txt", "predictions/mine.png", "tensorboard/events.mine", "seeds/7/config.json")
+
+
+def add_mine(path: Path) -> None:
+    for name in MINE:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("precious")
+
+
+def test_the_run_that_is_replaced_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
+    folder = begun(tmp_path)
+    old = tree(tmp_path)
+    add_mine(tmp_path)
     folder.open(resume=False, overwrite=True)
+    assert tree(tmp_path) == old | dict.fromkeys(MINE, b"precious")
+    folder.set_aside()
+    fill(folder, "new")
+    there = tree(tmp_path)
+    assert {name: there[f"replaced/{name}"] for name in old} == old
+    folder.forget_replaced()
     folder.close()
-    assert tree(tmp_path) == dict.fromkeys(("notes.txt", "predictions/mine.png", "seeds/7/config.json"), b"precious")
+    kept = {name: data for name, data in there.items() if not name.startswith("replaced/")}
+    assert tree(tmp_path) == kept
+    assert {name: kept[name] for name in MINE} == dict.fromkeys(MINE, b"precious")
+    assert not (tmp_path / "replaced").exists()
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "predictions", "seeds", "best.safetensors", "replaced"])
+def test_nothing_is_replaced_through_a_link(tmp_path: Path, name: str) -> None:
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    folder = begun(run)
+    begun(mine)
+    (run / name).rename(tmp_path / "moved") if (run / name).exists() else None
+    (run / name).symlink_to(mine)
+    before = tree(tmp_path)
+    with pytest.raises(ConflictError, match=f"{name} is "):
+        folder.open(resume=False, overwrite=True)
+    assert tree(tmp_path) == before
+    assert (run / name).is_symlink()
+
+
+def test_a_kill_at_any_step_of_replacing_a_run_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace(folder: RunFolder) -> None:
+        folder.open(resume=False, overwrite=True)
+        folder.set_aside()
+        folder.begin({"config": {"model": "new"}})
+        (folder.path / "state.safetensors").write_text("new")
+
+    def give_up(folder: RunFolder) -> None:
+        folder.open(resume=False, overwrite=True)
+        folder.set_aside()
+        folder.begin({"config": {"model": "new"}})
+        folder.restore()
+
+    for work in (replace, give_up):
+        for moment in range(500):
+            path = tmp_path / f"{work.__name__}{moment}"
+            folder = begun(path)
+            old = tree(path)
+            add_mine(path)
+            stopped = killed_at(moment, lambda work=work, folder=folder: work(folder), monkeypatch)  # type: ignore[misc]
+            folder.close()
+            folder.open(resume=True, overwrite=False)  # as whoever comes next does
+            there = tree(path)
+            aside = {name.removeprefix("replaced/"): d for name, d in there.items() if name.startswith("replaced/")}
+            assert old.items() <= (aside or there).items(), (work.__name__, moment)
+            assert {name: there[name] for name in MINE} == dict.fromkeys(MINE, b"precious")
+            folder.close()
+            if not stopped:
+                break
+        assert moment > 20
+
+
+def test_a_kill_while_the_replaced_run_is_removed_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for moment in range(500):
+        folder = begun(tmp_path / str(moment))
+        folder.open(resume=False, overwrite=True)
+        folder.set_aside()
+        fill(folder, "new")
+        folder.write_json(folder.summary, {})
+        stopped = killed_at(moment, folder.forget_replaced, monkeypatch)
+        folder.close()
+        folder.open(resume=False, overwrite=True)
+        assert not (folder.path / "replaced").exists(), moment
+        folder.set_aside()
+        folder.close()
+        if not stopped:
+            break
+    assert moment > 5
+
+
+def test_a_log_that_cannot_be_closed_is_named(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log.jsonl", 0)
+    log._file.close()
+    log._file = Path("/dev/full").open("wb")  # noqa: SIM115
+    log.write({"step": 0})
+    with pytest.raises(DiskError, match=r"log\.jsonl: the disk is full"):
+        log.close()
 
 
 def test_a_log_that_has_changed_since_the_checkpoint_is_refused(tmp_path: Path) -> None:

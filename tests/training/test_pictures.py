@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from s2rm_data.generators.bballs.crops import CROP, REACH
-from s2rm_data.generators.bballs.learning import predicted_frames, stitch_grid
-from s2rm_data.loading import FixedBatches, open_source
+from s2rm_data.generators.bballs.learning.ball_crops import CROP, REACH
+from s2rm_data.generators.bballs.learning.ball_learning import predicted_frames, stitch_grid
+from s2rm_data.learning import FixedBatches, open_source
 from s2rm_data.models import build
 from s2rm_data.store import Store
-from s2rm_data.training.pictures import draw_predictions
+from s2rm_data.training.journal import draw_predictions
 
 
 @pytest.mark.parametrize("size", [11, 12, 30, 48, 64])
@@ -20,6 +20,7 @@ def test_crops_of_the_grid_cover_every_pixel_and_stay_inside(size: int) -> None:
     assert len(stitch_grid(size)) == -(-size // CROP)
 
 
+@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
 def test_a_picture_is_drawn_for_both_tasks(store: Store, task: str, tmp_path: Path) -> None:
     source = open_source(store, task, "val")

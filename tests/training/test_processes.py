@@ -17,11 +17,12 @@ from killed_runs import KillAt, Killed
 from program import run_forked
 from same_runs import assert_same_run
 
-from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
+from s2rm_data.training.folder import read_log
 from s2rm_data.training.protocol import RunOptions, Session
 from s2rm_data.training.resolve import Overrides, resolve
 
+UNDRAWN = ("undrawn:install",)
 COMMAND = ["--preset", "smoke", "--device", "cpu", "-q", "--set", "threads=1", "--set", "width=2"]
 
 
@@ -39,19 +40,21 @@ def kill_after(process: Forked, state: Path, checkpoints: int, seconds: float) -
     return process.wait() == -9
 
 
-def test_killing_the_process_at_twenty_random_moments_changes_nothing(store: Store, tmp_path: Path) -> None:
+@pytest.mark.costs(20)
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.whole)])
+def test_killing_the_process_at_random_moments_changes_nothing(store: Store, tmp_path: Path, kills: int) -> None:
     def command(out: Path) -> list[str]:
         options = [*COMMAND, "--steps", "100", "--set", "validate_every=8", "--set", "checkpoint_seconds=1e-9"]
         options += ["--batch-size", "2", "--set", "window=4", "--set", "views=4", "--set", "held_out_sequences=2"]
         return ["s2rm-train", "--store", str(store.path), *options, "--out", str(out), "--resume"]
 
-    assert run_forked(*command(tmp_path / "whole"))[0] == 0
+    assert Forked(*command(tmp_path / "whole"), before=UNDRAWN).wait() == 0
     chance = random.Random(0)
-    for _ in range(20):
-        process = Forked(*command(tmp_path / "killed"))
+    for _ in range(kills):
+        process = Forked(*command(tmp_path / "killed"), before=UNDRAWN)
         state = tmp_path / "killed" / "state.safetensors"
         assert kill_after(process, state, chance.randint(0, 5), chance.uniform(0, 0.02))
-    assert run_forked(*command(tmp_path / "killed"))[0] == 0
+    assert Forked(*command(tmp_path / "killed"), before=UNDRAWN).wait() == 0
     assert_same_run(tmp_path / "whole", tmp_path / "killed")
 
 
@@ -66,7 +69,9 @@ def by_its_agent(options: list[str]) -> None:
     assert status == 0, said
 
 
-@pytest.mark.parametrize(("task", "two"), [("bballs", by_torchrun), ("sc2", by_its_agent)])
+@pytest.mark.parametrize(
+    ("task", "two"), [pytest.param("bballs", by_torchrun, marks=pytest.mark.whole), ("sc2", by_its_agent)]
+)
 def test_two_processes_have_the_losses_of_one_to_rounding(store: Store, tmp_path: Path, task: str, two: object) -> None:
     options = [*COMMAND, "--store", str(store.path), "--task", task, "--steps", "4", "--set", "validate_every=2"]
     assert run_forked("s2rm-train", *options, "--out", str(tmp_path / "one"))[0] == 0
@@ -121,6 +126,7 @@ def assert_same_to_rounding(found: Path, expected: Path) -> None:
         assert a["loss"] == pytest.approx(b["loss"], rel=1e-4)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_lost_process_is_started_again_and_changes_nothing(
     store: Store, tmp_path: Path, undisturbed: Path, rank: int

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from small_stores import make_small_store
+from toy import tree
 
-from s2rm_data.errors import ConflictError, DamagedStoreError, UsageError
+from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
 from s2rm_data.store import Store
+from s2rm_data.training import trainer
 from s2rm_data.training.folder import RunFolder
 from s2rm_data.training.protocol import RunOptions, Session, first_folder, saved_run, saved_runs
 from s2rm_data.training.schedule import DivergedError
@@ -51,6 +53,47 @@ def test_overwrite_starts_again(tiny, train, tmp_path: Path) -> None:
     assert (summary["steps"], summary["seed"]) == (1, 5)
 
 
+def test_a_run_that_cannot_begin_leaves_the_one_that_it_was_to_replace(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is found out before the first checkpoint, or after it has begun."""
+    out = tmp_path / "run"
+    train(tiny(steps=1), out)
+    before = tree(out)
+
+    def fails(*arguments: object, **options: object) -> None:
+        raise UsageError("found out late")
+
+    for name, runs in (("reference_scores", 1), ("stages_of", 1), ("reference_scores", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(trainer, name, fails)
+            with pytest.raises(UsageError, match="found out late"):
+                train(tiny(steps=1, seed=5), out, overwrite=True, runs=runs)
+        assert tree(out) == before, (name, runs)
+
+
+def test_a_run_that_replaces_another_is_resumed_and_the_other_goes_when_it_is_complete(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, after_step = tmp_path / "run", Trainer._after_step
+    train(tiny(steps=1), out)
+    old = (out / "best.safetensors").read_bytes()
+
+    def interrupted(self: Trainer, prefetcher: object) -> None:
+        after_step(self, prefetcher)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_after_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tiny(steps=2, seed=5), out, overwrite=True)
+    assert (out / "replaced" / "best.safetensors").read_bytes() == old
+    assert (out / "replaced" / "summary.json").exists()
+    assert train(tiny(steps=2, seed=5), out, resume=True)["seed"] == 5
+    assert not (out / "replaced").exists()
+    assert len(list((out / "tensorboard").iterdir())) == 2  # of the new run, which was interrupted once
+
+
 def test_a_complete_run_that_is_resumed_gives_its_summary(tiny, train, done: Path) -> None:
     assert train(tiny(steps=2), done, resume=True)["steps"] == 2
 
@@ -63,8 +106,8 @@ def test_resuming_with_another_config_is_refused_by_name(tiny, train, done: Path
 
 
 def test_resuming_on_other_data_is_refused(tiny, tmp_path: Path, done: Path) -> None:
-    from s2rm_data.generators.bballs.source import plan
-    from s2rm_data.making import generate
+    from s2rm_data.generators.bballs.making.ball_source import plan
+    from s2rm_data.making.run import generate
 
     (done / "summary.json").rename(tmp_path / "summary.json")
     generate(plan(balls=(3,), train=8, val=4, test=0, frames=12, seed=7), tmp_path / "other.zarr")
@@ -195,8 +238,8 @@ def test_a_seed_that_diverges_is_replaced_by_the_next(
 
 
 def test_a_store_without_validation_data_is_refused(tiny, tmp_path: Path) -> None:
-    from s2rm_data.generators.bballs.source import plan
-    from s2rm_data.making import generate
+    from s2rm_data.generators.bballs.making.ball_source import plan
+    from s2rm_data.making.run import generate
 
     generate(plan(balls=(3,), train=8, val=0, test=0, frames=12), tmp_path / "data.zarr")
     with pytest.raises(UsageError, match="no split 'val' of the world bballs"):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from s2rm_data.learning import Learning
-from s2rm_data.loading import FixedBatches, open_source
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.learning import FixedBatches, open_source
+from s2rm_data.learning.world_learning import Learning
 from s2rm_data.models import build
-from s2rm_data.registry import WORLDS
 from s2rm_data.store import Store
 from s2rm_data.training.processes import Processes
 from s2rm_data.training.scores import reference_scores, validate
@@ -69,7 +69,7 @@ def test_a_perfect_prediction_scores_one(store: Store) -> None:
 
     class Oracle(torch.nn.Module):
         def forward(self, batch):
-            from s2rm_data.generators.bballs.crops import BallPrediction
+            from s2rm_data.generators.bballs.learning.ball_crops import BallPrediction
 
             return BallPrediction(40.0 * batch.targets.crop.float() - 20.0)
 

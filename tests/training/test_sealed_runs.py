@@ -14,10 +14,10 @@ import torch
 from killed_runs import KillAt
 from toy import tree
 
-from s2rm_data.errors import DamagedStoreError, UsageError
+from s2rm_data.core.errors import DamagedStoreError, UsageError
 from s2rm_data.models.weights import load_model, save_model
-from s2rm_data.sealing import is_run, read_run
 from s2rm_data.training.checkpoint import load_state, save_state
+from s2rm_data.training.folder import is_run, read_run
 
 WEIGHTS = ("best.safetensors", "last.safetensors", "state.safetensors")
 

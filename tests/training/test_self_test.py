@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from s2rm_data.cli.train import train
-from s2rm_data.errors import S2RMError
+from s2rm_data.core.errors import S2RMError
 from s2rm_data.store import Store
 from s2rm_data.training import self_test
 

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 from same_runs import assert_same_run
 
-from s2rm_data.sealing import read_log
 from s2rm_data.store import Store
 from s2rm_data.training.data import RunData
+from s2rm_data.training.folder import read_log
 from s2rm_data.training.listener import Listener, Pace
 from s2rm_data.training.resolve import Overrides, resolve
-from s2rm_data.training.stages import stages_of
+from s2rm_data.training.schedule import stages_of
 
 LATE = {"late_window": 7, "late_batch_size": 2, "late_from": 0.5}
 
 
 class KillAt(Listener):
     def __init__(self, step: int) -> None:
-        self.step = step
+        self.at = step
 
     def pace(self, pace: Pace) -> None:
-        if pace.step == self.step:
+        if pace.step == self.at:
             raise KeyboardInterrupt
 
 

@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch._dynamo.backends.common import aot_autograd
 
-from s2rm_data.errors import S2RMWarning
-from s2rm_data.loading import TrainingBatches, open_source
-from s2rm_data.models import build, names
+from s2rm_data.core.errors import S2RMWarning
+from s2rm_data.core.registry import MODELS
+from s2rm_data.learning import TrainingBatches, open_source
+from s2rm_data.models import build
 from s2rm_data.store import Store
 from s2rm_data.training.config import TrainConfig
 from s2rm_data.training.data import RunData
@@ -53,7 +54,7 @@ def fresh_compiler() -> None:
 # next test. benchmarks/compile.py has it for both worlds.
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about its own parts
-@pytest.mark.parametrize("model", names())
+@pytest.mark.parametrize("model", MODELS.names())
 def test_parts_compile_without_breaks_and_give_the_same_losses(store: Store, tiny, model: str) -> None:
     config = tiny("bballs", model)
     torch.testing.assert_close(losses(store, config, "aot_eager"), losses(store, config))
@@ -68,9 +69,13 @@ def compiler_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(common / "inductor"))
 
 
+# A quarter of an hour of the processor's time for all six, most of it in a compiler of C++.
 @pytest.mark.usefixtures("fresh_compiler", "compiler_cache")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", names())
+@pytest.mark.costs(100)
+@pytest.mark.parametrize(
+    "model", [pytest.param(name, marks=[pytest.mark.whole] * (name != "lstm")) for name in MODELS.names()]
+)
 def test_generated_code_gives_the_same_losses(store: Store, tiny, model: str) -> None:
     config = tiny("sc2", model)
     with warnings.catch_warnings():
@@ -145,8 +150,9 @@ def test_mixed_precision_is_close_to_full(store: Store, tiny) -> None:
     assert not torch.equal(mixed, full)
 
 
+@pytest.mark.sample(1, each="model")
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
-@pytest.mark.parametrize("model", names())
+@pytest.mark.parametrize("model", MODELS.names())
 def test_no_step_waits_for_the_devices_numbers(
     store: Store, tiny, monkeypatch: pytest.MonkeyPatch, model: str, task: str
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from s2rm_data.errors import ConflictError
+from s2rm_data.core.errors import ConflictError
 from s2rm_data.training.sweep import DOCUMENT, Sweep, run_sweep
 
 SWEEP = Sweep({"lr": [1e-3, 3e-3], "seed": [0, 1]})
@@ -29,3 +29,21 @@ def test_a_document_that_cannot_be_its_own_is_refused(tmp_path: Path, content: b
 def test_an_untouched_one_is_continued(tmp_path: Path) -> None:
     assert len(run_sweep(SWEEP, tmp_path, lambda point, out: {}, resume=False)) == 4
     assert len(run_sweep(SWEEP, tmp_path, lambda point, out: {}, resume=True)) == 4
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"lr": [0.0010000001, 0.0010000002]},
+        {"codec": ["a" * 130], "seed": [0, 1]},
+        {"codec": ["a/b", "a_b"]},
+        {"codec": ["A", "a"]},
+    ],
+)
+def test_no_two_points_share_a_folder(axes: dict) -> None:
+    sweep = Sweep(axes)
+    names = [sweep.name(point) for point in sweep.points]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(len(name) <= 120 for name in names)
+    assert [Sweep(axes).name(point) for point in sweep.points] == names
+    assert SWEEP.name({"lr": 1e-3, "seed": 1}) == "lr=0.001,seed=1"

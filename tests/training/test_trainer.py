@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import torch
 from killed_runs import KillAt, Killed
+from PIL import Image
 from same_runs import assert_same_run
 
-from s2rm_data.errors import InterruptedRunError
-from s2rm_data.models import names
+from s2rm_data.core.errors import InterruptedRunError, S2RMWarning
+from s2rm_data.core.registry import MODELS
 from s2rm_data.models.weights import load_model
-from s2rm_data.sealing import read_log
 from s2rm_data.training import journal
 from s2rm_data.training import trainer as trainer_module
 from s2rm_data.training.checkpoint import load_state
 from s2rm_data.training.data import RunData
-from s2rm_data.training.folder import RunFolder
+from s2rm_data.training.folder import RunFolder, read_log
 from s2rm_data.training.listener import Listener, Pace
 from s2rm_data.training.schedule import DivergedError
 from s2rm_data.training.scores import Validation
@@ -32,8 +32,9 @@ from s2rm_data.training.trainer import Trainer
 GOLDEN_LOSSES = json.loads(Path(__file__).with_name("golden_losses.json").read_text())
 
 
+@pytest.mark.sample(1, each="model")
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
-@pytest.mark.parametrize("model", names())
+@pytest.mark.parametrize("model", MODELS.names())
 def test_every_model_trains_on_both_tasks(tiny, train, tmp_path: Path, task: str, model: str) -> None:
     out = tmp_path / "run"
     summary = train(tiny(task, model, steps=2, validate_every=2), out)
@@ -69,10 +70,13 @@ def losses_of(out: Path) -> list[float]:
     return [record["loss"] for record in read_log(out / "log.jsonl") if "loss" in record]
 
 
+@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("task", ["bballs", "sc2"])
-def test_the_papers_preset_keeps_its_losses(tiny, train, tmp_path: Path, task: str) -> None:
+def test_the_papers_preset_keeps_its_losses_and_draws_its_curves(tiny, train, tmp_path: Path, task: str) -> None:
     config = tiny(task, preset="paper", steps=2, validate_every=2, modules=4, validation_sequences=2)
     train(config, tmp_path / "run")
+    with Image.open(tmp_path / "run" / "curves.png") as curves:
+        assert curves.size == (810, 342)
     assert losses_of(tmp_path / "run") == pytest.approx(GOLDEN_LOSSES[f"paper/{task}"], rel=1e-6)
 
 
@@ -217,10 +221,30 @@ def test_training_lowers_the_loss(tiny, train, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_being_written_to_is_locked(tiny, train, tmp_path: Path) -> None:
-    from s2rm_data.errors import ConflictError
+    from s2rm_data.core.errors import ConflictError
 
     folder = RunFolder(tmp_path / "run")
     folder.open(resume=False, overwrite=False)
     with pytest.raises(ConflictError, match="another process is writing"):
         train(tiny(), tmp_path / "run")
     folder.close()
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_run(
+    tiny, train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    from s2rm_data.training.loggers import tensorboard
+
+    def fails(*arguments: object, **options: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    for place, name in ((RecordWriter, "flush"), (tensorboard, "add_timing"), (tensorboard, "make_folder")):
+        with (
+            monkeypatch.context() as patch,
+            pytest.warns(S2RMWarning, match="the log of TensorBoard ends here") as said,
+        ):
+            patch.setattr(place, name, fails)
+            assert train(tiny(steps=2), tmp_path / name)["steps"] == 2
+        assert len(said) == 1

@@ -1,35 +1,35 @@
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 
-from s2rm_data.config import from_json, to_json
-from s2rm_data.errors import UsageError
-from s2rm_data.models import names
+from s2rm_data.core.check import from_json, to_json
+from s2rm_data.core.errors import UsageError
+from s2rm_data.core.registry import MODELS, PRESETS
 from s2rm_data.store import Store
-from s2rm_data.training.config import TrainConfig, parse_assignments, settable_names
-from s2rm_data.training.presets import PRESETS, preset_fields, preset_model_fields
+from s2rm_data.training.config import TrainConfig, parse_assignments, preset_fields, preset_model_fields, settable_names
 from s2rm_data.training.resolve import Overrides, machine_fields, resolve
+
+TASKS = ("bballs", "sc2")
 
 
 def config(**fields) -> TrainConfig:
     return TrainConfig(**{"task": "bballs", "model": "s2gru", "preset": "paper", **fields})
 
 
-@pytest.mark.parametrize("task", ["bballs", "sc2"])
-@pytest.mark.parametrize("model", names())
-def test_no_field_of_a_model_has_the_name_of_a_field_of_the_run(model: str, task: str) -> None:
-    own, of_model = settable_names(model, task)
-    assert not set(own) & set(of_model)
+def test_no_field_of_a_model_has_the_name_of_a_field_of_the_run() -> None:
+    for model, task in product(MODELS.names(), TASKS):
+        own, of_model = settable_names(model, task)
+        assert not set(own) & set(of_model), (model, task)
 
 
-@pytest.mark.parametrize("task", ["bballs", "sc2"])
-@pytest.mark.parametrize("model", names())
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_gives_a_valid_config_that_survives_json(preset: str, model: str, task: str) -> None:
-    fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model, task)}
-    made = TrainConfig(task=task, model=model, preset=preset, **fields)
-    assert from_json(TrainConfig, to_json(made)) == made
+def test_every_preset_gives_a_valid_config_that_survives_json() -> None:
+    for preset, model, task in product(PRESETS.names(), MODELS.names(), TASKS):
+        fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model, task)}
+        made = TrainConfig(task=task, model=model, preset=preset, **fields)
+        assert from_json(TrainConfig, to_json(made)) == made, (preset, model, task)
 
 
 def test_the_preset_paper_is_the_papers_protocol() -> None:
@@ -89,7 +89,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_one() -> None:
         ({"threads": 10**6}, "threads is 1000000; it must be a whole number from 1 to 1024"),
         ({"views": 10**9}, "views is 1000000000; it must be a whole number from 1 to 65536"),
         ({"batch_size": 10**9}, "from 1 to 65536"),
-        ({"clip_norm": 0}, "clip_norm is 0; it must be a number above 0 and of at most 1e\\+09, or None"),
+        ({"clip_norm": 0}, "clip_norm is 0; it must be a number above 0 and of at most 1e\\+09"),
         ({"plateau_factor": 1.0}, "a number of at least 0 and below 1"),
         ({"compile": 1}, "compile is 1; it must be true or false"),
         ({"model": "s2gro"}, "did you mean 's2gru'"),

@@ -2,18 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.generators.bballs.general import options as general
-from s2rm_data.options import Option, integer, one_of, span, whole, whole_numbers
-from s2rm_data.schema import SplitSource
-from s2rm_data.world import Making, World
+from s2rm_data.core.check import integer, named, number, whole
+from s2rm_data.core.errors import UsageError
+from s2rm_data.making.world import Making, Option, Parser, World, span, whole_numbers
 
 if TYPE_CHECKING:
-    from s2rm_data.evaluation.world import WorldEvaluation
-    from s2rm_data.inspection.world import Inspection
-    from s2rm_data.learning import Learning
-    from s2rm_data.schema import SplitSource
+    from s2rm_data.core.schema import SplitSource
+    from s2rm_data.evaluation.world_evaluation import WorldEvaluation
+    from s2rm_data.inspection.world_inspection import Inspection
+    from s2rm_data.learning.world_learning import Learning
+
+
+def _radius(given: Any) -> float | tuple[float, float]:
+    """`4.5` as a number, `3-6` as a pair."""
+    try:
+        return number(given)
+    except UsageError:
+        low, high = span(given)
+        return low if low == high else (low, high)
+
+
+def _gravity(given: Any) -> tuple[float, float]:
+    """`0.2`, downwards, or `x,y`, as a pair (x, y)."""
+    parts = _numbers(given)
+    if len(parts) not in (1, 2):
+        raise UsageError("it must be one number, downwards, or two as x,y, in px/frame²")
+    return (0.0, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+
+
+def _mass(given: Any) -> str | tuple[float, float]:
+    """`equal`, `area`, or a number or range as a pair."""
+    if given in ("equal", "area"):
+        return str(given)
+    try:
+        return span(given)
+    except UsageError:
+        raise UsageError("it must be equal, area, or a range of masses such as 1-4") from None
+
+
+def _lists(counts: Sequence[int], form: str) -> Parser:
+    """`none`, or lists of as many numbers as one of `counts`, separated by semicolons."""
+
+    def parse(given: Any) -> tuple[tuple[float, ...], ...]:
+        parts = [] if given == "none" else given.split(";") if isinstance(given, str) else list(given)
+        values = tuple(_numbers(part) for part in parts)
+        if any(len(value) not in counts for value in values):
+            raise UsageError(f"it must be {form}, several separated by ';', or none")
+        return values
+
+    return parse
+
+
+def _fixed(given: Any) -> int | tuple[tuple[float, ...], ...]:
+    """A whole number of balls at random places, or the places of balls as lists."""
+    try:
+        return integer(given)
+    except UsageError:
+        return _lists((2, 3), "a number of fixed balls, or x,y or x,y,radius of a fixed ball")(given)
+
+
+def _numbers(given: Any) -> tuple[float, ...]:
+    parts = given.split(",") if isinstance(given, str) else given if isinstance(given, Sequence) else [given]
+    return tuple(number(part) for part in parts)
+
 
 OPTIONS = (
     Option(
@@ -34,10 +88,12 @@ OPTIONS = (
     Option(name="test", parse=whole(0), default=1_000, help="Test sequences for each number of balls."),
     Option(name="frames", parse=integer, default=100, help="Frames per sequence."),
     Option(name="size", parse=integer, default=48, help="Side of the square arena in pixels."),
-    Option(name="preset", default="kvae", help="Named physics: kvae or sutskever."),
+    Option(
+        name="preset", default="kvae", help="Named physics: kvae or sutskever.", choices=lambda: ("kvae", "sutskever")
+    ),
     Option(
         name="radius",
-        parse=general.radius,
+        parse=_radius,
         metavar="NUMBER[-NUMBER]",
         help="Ball radius in pixels, or a range from which each ball draws its own: 3-6.",
         shown="the preset's",
@@ -51,36 +107,37 @@ OPTIONS = (
     ),
     Option(
         name="gravity",
-        parse=general.gravity,
+        parse=_gravity,
         metavar="[X,]Y",
         help="Gravity in pixels per frame², downwards, or as x,y.",
         shown="none",
     ),
     Option(
         name="mass",
-        parse=general.mass,
+        parse=_mass,
         metavar="equal|area|NUMBER-NUMBER",
         help="Masses: all equal, by area, or a range from which each ball draws its own.",
         shown="by area",
     ),
     Option(
         name="fixed",
-        parse=general.fixed,
+        parse=_fixed,
         metavar="N|X,Y[,R];...",
         help="Fixed balls: how many, at random places that --seed decides, or where, in pixels; or none.",
         shown="one in the centre",
     ),
     Option(
         name="walls",
-        parse=general.lists((4,), "x0,y0,x1,y1 of an inner wall"),
+        parse=_lists((4,), "x0,y0,x1,y1 of an inner wall"),
         metavar="X0,Y0,X1,Y1;...",
         help="Inner walls in pixels.",
         shown="none",
     ),
     Option(
         name="render",
-        parse=one_of("binary", "grey", "colour"),
+        parse=named("binary", "grey", "colour"),
         metavar="binary|grey|colour",
+        choices=lambda: ("binary", "grey", "colour"),
         help="Frames of one bit per pixel, or smooth in grey or colour; models train on binary frames.",
         shown="binary",
     ),
@@ -91,6 +148,14 @@ class Balls(World):
     name = "bballs"
     title = "Bouncing balls"
     options = OPTIONS
+    evaluation_options = (
+        Option(
+            name="filter_sequences",
+            parse=whole(0),
+            help="First sequences of each test group that the exact filter is asked for, too; 0: none.",
+            shown="a tenth of --rollout-sequences",
+        ),
+    )
     help = """Generate bouncing-ball videos: balls in a closed box with a fixed ball in its centre.
 
     The defaults make the paper's data set: 20,000 training and 1,000 validation sequences with 3 balls, and 1,000
@@ -107,27 +172,27 @@ class Balls(World):
     """
 
     def plan(self, **options: Any) -> Making:
-        from s2rm_data.generators.bballs.source import plan
+        from s2rm_data.generators.bballs.making.ball_source import plan
 
         return Making(splits=plan(**options))
 
     def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
-        from s2rm_data.generators.bballs.source import split_from_settings
+        from s2rm_data.generators.bballs.making.ball_source import split_from_settings
 
         return split_from_settings(settings, count)
 
     def learning(self) -> Learning:
-        from s2rm_data.generators.bballs.learning import LEARNING
+        from s2rm_data.generators.bballs.learning.ball_learning import LEARNING
 
         return LEARNING
 
     def inspection(self) -> Inspection:
-        from s2rm_data.generators.bballs.inspection import BallInspection
+        from s2rm_data.generators.bballs.inspection.ball_inspection import BallInspection
 
         return BallInspection()
 
     def evaluation(self) -> WorldEvaluation:
-        from s2rm_data.generators.bballs.evaluation import BallEvaluation
+        from s2rm_data.generators.bballs.evaluation.ball_evaluation import BallEvaluation
 
         return BallEvaluation(self)
 

@@ -6,38 +6,38 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from s2rm_data.errors import UsageError, did_you_mean
-from s2rm_data.options import Option, integer, number, one_of, whole
-from s2rm_data.schema import SplitSource
-from s2rm_data.world import Making, World
+from s2rm_data.core.check import integer, named, number, whole
+from s2rm_data.core.errors import UsageError, did_you_mean
+from s2rm_data.core.schema import SplitSource
+from s2rm_data.making.world import Making, Option, World
 
 if TYPE_CHECKING:
-    from s2rm_data.evaluation.world import WorldEvaluation
-    from s2rm_data.generators.sc2.source import Sc2Split
-    from s2rm_data.inspection.world import Inspection
-    from s2rm_data.learning import Learning
+    from s2rm_data.evaluation.world_evaluation import WorldEvaluation
+    from s2rm_data.generators.sc2.making.battle_source import Sc2Split
+    from s2rm_data.inspection.world_inspection import Inspection
+    from s2rm_data.learning.world_learning import Learning
 
 SHARD_EPISODES = 200  # as many as are rolled out together, and about 15 MB of images
 GAME_SHARD_EPISODES = 16  # an episode of the real game takes seconds: commit often
 
 
 def _scenarios() -> list[str]:
-    from s2rm_data.generators.sc2.scenarios import names
+    from s2rm_data.starcraft.scenarios import names
 
     return names()
 
 
 def _policies() -> list[str]:
-    from s2rm_data.generators.sc2.policies import POLICIES
+    from s2rm_data.starcraft.policies import POLICIES
 
     return POLICIES.names()
 
 
 def _description(policy: str) -> str:
-    from s2rm_data.generators.sc2.policies import description
+    from s2rm_data.starcraft.policies import POLICIES
 
     try:
-        return description(policy)
+        return str(POLICIES.load(policy).description)
     except UsageError as error:
         return f"cannot be used: {error}"
 
@@ -51,7 +51,7 @@ OPTIONS = (
     ),
     Option(
         name="preset",
-        parse=one_of("paper"),
+        parse=named("paper"),
         metavar="paper",
         help="paper: all scenarios of the paper, four to train on, two to test on.",
     ),
@@ -71,12 +71,20 @@ OPTIONS = (
         help="Who plays the agents: a name of --list, or the file of a trained policy.",
     ),
     Option(name="epsilon", parse=number, help="Share of random actions.", shown="the policy's own"),
-    Option(name="radial", parse=integer, help="Radial cells of a polar image.", shown="16"),
-    Option(name="angular", parse=integer, help="Angular cells of a polar image.", shown="48"),
+    Option(
+        name="enemy_order",
+        parse=named("random", "created"),
+        metavar="random|created",
+        choices=lambda: ("random", "created"),
+        help="How enemies are numbered: at random in every battle, as in the game, or as they are created.",
+        shown="random",
+    ),
+    Option(name="radial", parse=integer, help="Radial cells of the stored images; models draw their own.", shown="16"),
+    Option(name="angular", parse=integer, help="Angular cells of the stored images.", shown="48"),
     Option(name="radius", parse=number, help="Radius of the field of view.", shown="9, SMAC's sight"),
     Option(
         name="backend",
-        parse=one_of("auto", "engine", "starcraft2"),
+        parse=named("auto", "engine", "starcraft2"),
         metavar="auto|engine|starcraft2",
         choices=lambda: ("auto", "engine", "starcraft2"),
         default="auto",
@@ -121,9 +129,9 @@ class Battles(World):
     """
 
     def plan(self, *, backend: str = "auto", **options: Any) -> Making:
-        from s2rm_data.generators.sc2.api.client.choice import AUTO, ENGINE, Choice, choose
-        from s2rm_data.generators.sc2.scenarios import parse
-        from s2rm_data.generators.sc2.source import plan
+        from s2rm_data.generators.sc2.making.battle_source import plan
+        from s2rm_data.starcraft.api.client.process import AUTO, ENGINE, Choice, choose
+        from s2rm_data.starcraft.scenarios import parse
 
         splits = plan(**{name: value for name, value in options.items() if value is not None})
         choice = choose(backend)
@@ -135,10 +143,15 @@ class Battles(World):
         notes = (f"--backend {choice.backend}: {choice.why}",) if backend == AUTO else ()
         if choice.backend == ENGINE:
             return Making(splits=splits, shard_size=SHARD_EPISODES, notes=notes)
+        if options.get("enemy_order") == "created":
+            raise UsageError(
+                "StarCraft II numbers the enemies itself, at random; leave out --enemy-order created, or use --backend "
+                "engine"
+            )
         return Making(splits=splits, shard_size=GAME_SHARD_EPISODES, notes=notes, opened=lambda: _in_the_game(splits))
 
     def listing(self) -> str:
-        from s2rm_data.generators.sc2.scenarios import parse
+        from s2rm_data.starcraft.scenarios import parse
 
         lines = [
             "Scenarios (others by their spelling: counts and letters, `_vs_` between unequal sides;",
@@ -152,7 +165,7 @@ class Battles(World):
         return "\n".join(lines)
 
     def split_from(self, settings: dict[str, Any], count: int) -> SplitSource:
-        from s2rm_data.generators.sc2.source import split_from_settings
+        from s2rm_data.generators.sc2.making.battle_source import split_from_settings
 
         return split_from_settings(settings, count)
 
@@ -169,25 +182,25 @@ class Battles(World):
         return [path for path in paths if path.split("/")[1] in options["scenario"]]
 
     def learning(self) -> Learning:
-        from s2rm_data.generators.sc2.learning import LEARNING
+        from s2rm_data.generators.sc2.learning.battle_learning import LEARNING
 
         return LEARNING
 
     def inspection(self) -> Inspection:
-        from s2rm_data.generators.sc2.inspection import BattleInspection
+        from s2rm_data.generators.sc2.inspection.battle_inspection import BattleInspection
 
         return BattleInspection()
 
     def evaluation(self) -> WorldEvaluation:
-        from s2rm_data.generators.sc2.evaluation import BattleEvaluation
+        from s2rm_data.generators.sc2.evaluation.battle_evaluation import BattleEvaluation
 
         return BattleEvaluation(self)
 
 
 @contextlib.contextmanager
 def _in_the_game(splits: Sequence[Sc2Split]) -> Iterator[Sequence[SplitSource]]:
-    from s2rm_data.generators.sc2.api.client.process import Games
-    from s2rm_data.generators.sc2.api.client.split import played_by
+    from s2rm_data.generators.sc2.making.game_split import played_by
+    from s2rm_data.starcraft.api.client.process import Games
 
     with Games() as games:
         yield played_by(games, splits)

@@ -2,7 +2,7 @@
 
     Answers(store).answer("episode", {"group": "bballs/train", "number": "7"})
 
-Everything is read through `Store`, which checks it. Models answer through a `Foresight`, which only the command line
+Everything is read through `Store`, which checks it. Models answer through a `Predictor`, which only the command line
 makes: nothing here imports torch.
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from s2rm_data.errors import S2RMError, UsageError
-from s2rm_data.inspection.world import Inspection, inspection_of
-from s2rm_data.registry import WORLDS
-from s2rm_data.scene import Addition, Scene, packed
+from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.core.registry import WORLDS
+from s2rm_data.inspection.scene import Addition, Scene, packed
+from s2rm_data.inspection.world_inspection import Inspection, inspection_of
 from s2rm_data.store import Group, Store
 
 JSON, BYTES = "application/json", "application/octet-stream"
@@ -28,7 +28,7 @@ _GROUPS_KEPT = 16  # open at once
 Answer = tuple[str, bytes]  # media type, content
 
 
-class Foresight(Protocol):
+class Predictor(Protocol):
     """Models that predict stored sequences. Methods are called by one thread at a time."""
 
     def runs(self) -> Sequence[Mapping[str, Any]]:
@@ -42,14 +42,14 @@ class Foresight(Protocol):
 
 
 class Answers:
-    def __init__(self, store: Store, foresight: Foresight | None = None) -> None:
-        self._store, self._foresight = store, foresight
+    def __init__(self, store: Store, predictor: Predictor | None = None) -> None:
+        self._store, self._predictor = store, predictor
         self._computing = threading.Lock()
         self._group = lru_cache(_GROUPS_KEPT)(self._store.__getitem__)
         self._questions: dict[str, tuple[tuple[str, ...], Callable[..., Answer]]] = {
-            "catalogue": ((), self._catalogue),
-            "group": (("group",), self._about_group),
-            "episode": (("group", "number"), self._episode),
+            "catalogue": ((), lambda: _json(self.table())),
+            "group": (("group",), lambda group: _json(self.about(group))),
+            "episode": (("group", "number"), lambda group, number: (BYTES, packed(self.scene(group, number)))),
             "details": (("group", "number", "index"), self._details),
             "prediction": (("run", "group", "number", "index", "start", "dropped"), self._prediction),
             "enclaves": (("run",), self._enclaves),
@@ -81,7 +81,7 @@ class Answers:
         worlds = [
             {"name": name, "title": _title(name), "groups": paths} for name, paths in self._groups_by_world().items()
         ]
-        runs = [] if self._foresight is None else list(self._foresight.runs())
+        runs = [] if self._predictor is None else list(self._predictor.runs())
         name = self._store.path.name or str(self._store.path)
         return {"store": name, "worlds": worlds, "runs": runs, "dropped": list(DROPPED), "starts": None}
 
@@ -95,15 +95,6 @@ class Answers:
         return inspection.scene(found, n)
 
     # -- answers
-
-    def _catalogue(self) -> Answer:
-        return JSON, json.dumps(self.table()).encode()
-
-    def _about_group(self, group: str) -> Answer:
-        return JSON, json.dumps(self.about(group)).encode()
-
-    def _episode(self, group: str, number: str) -> Answer:
-        return BYTES, packed(self.scene(group, number))
 
     def _details(self, group: str, number: str, index: str) -> Answer:
         found, inspection, n = self._sequence(group, number)
@@ -139,11 +130,15 @@ class Answers:
             raise UsageError(f"number {n} is out of range; {group.path} has 0 to {len(group) - 1}")
         return group, inspection_of(group), n
 
-    def _models(self, run: str) -> Foresight:
-        names = [] if self._foresight is None else [str(entry["name"]) for entry in self._foresight.runs()]
-        if self._foresight is None or run not in names:
+    def _models(self, run: str) -> Predictor:
+        names = [] if self._predictor is None else [str(entry["name"]) for entry in self._predictor.runs()]
+        if self._predictor is None or run not in names:
             raise UsageError(f"there is no run {run!r}; there are {', '.join(names) or 'none, name some with --run'}")
-        return self._foresight
+        return self._predictor
+
+
+def _json(value: Any) -> Answer:
+    return JSON, json.dumps(value).encode()
 
 
 def _whole(name: str, text: str) -> int:

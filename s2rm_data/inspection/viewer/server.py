@@ -6,14 +6,17 @@ from another site are refused, nothing may be framed, and no answer is shared ac
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from s2rm_data.errors import S2RMError, UsageError
+from s2rm_data.core.errors import S2RMError, UsageError
 from s2rm_data.inspection.viewer.answers import Answers
 from s2rm_data.inspection.viewer.page import POLICY, page, script, style
 
@@ -42,12 +45,14 @@ _UNDRAWABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, Arit
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "s2rm-data", ""
-    timeout = 60  # seconds that a connection may be silent
+    timeout = 60  # seconds that a connection may be silent, and that a request may take to come
     answers: ClassVar[Answers]
+    _waiting: ClassVar[dict[socket.socket, float]]  # connection -> when its request must have come
 
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
+        self._waiting.pop(self.connection, None)  # it is here; the answer may take its time
         if self.command != "GET":
             return self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is answered.")
         host = self.headers.get("Host", "")
@@ -105,6 +110,14 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+    def handle_one_request(self) -> None:
+        """Bytes that trickle in are no silence: a request that has not come by then ends the connection."""
+        self._waiting[self.connection] = time.monotonic() + self.timeout
+        try:
+            super().handle_one_request()
+        finally:
+            self._waiting.pop(self.connection, None)
+
     def handle(self) -> None:
         try:
             super().handle()
@@ -127,12 +140,21 @@ class ViewerServer(ThreadingHTTPServer):
 
     def __init__(self, answers: Answers, port: int = 0) -> None:
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        handler = type("StoreHandler", (Handler,), {"answers": answers})
+        self._waiting: dict[socket.socket, float] = {}
+        handler = type("StoreHandler", (Handler,), {"answers": answers, "_waiting": self._waiting})
         super().__init__((HOST, port), handler)
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         threading.Thread(target=self.RequestHandlerClass.answers.get_ready, daemon=True).start()  # type: ignore[attr-defined]
         super().serve_forever(poll_interval)
+
+    def service_actions(self) -> None:
+        """Twice per second."""
+        now = time.monotonic()
+        for connection, until in [*self._waiting.items()]:
+            if now > until:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.models.codecs.rows import rows_of
+from s2rm_data.models.codec import Codec, Encoder, rows_of, start_through
 from s2rm_data.models.config import ModelConfig
 
 # Assumption: units a `width` of 32 stands for, so that one field sizes both codecs.
@@ -23,12 +23,10 @@ class ResidualBlock(nn.Module):
         self.outer = nn.Linear(units, units)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.outer(self.inner(x.relu()).relu())
+        return x + self.outer(self.inner(x.relu()).relu_())
 
 
-class MLPEncoder(nn.Module):
-    takes_position = False
-
+class MLPEncoder(Encoder):
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
@@ -37,22 +35,20 @@ class MLPEncoder(nn.Module):
         self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
         self.linear = nn.Linear(units, config.encoding_size)
 
-    def forward(self, views: Tensor, s: Tensor | None) -> Tensor:
-        """(N, C, H, W), (N, d) -> (N, encoding_size). Views may be of any real dtype."""
+    def features(self, views: Tensor, at: Tensor) -> Tensor:
         x = self.image(views.to(self.image.weight.dtype).flatten(1))
-        if self.position is not None and s is not None:
-            x = x + self.position(s * s.shape[-1] ** 0.5)
-        return self.linear(self.blocks(x).relu())
+        if self.position is not None:
+            x = x + self.position(at * at.shape[-1] ** 0.5)
+        return self.blocks(x).relu()
 
 
 class MLPDecoder(nn.Module):
-    takes_position = False
-
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
         self.image_shape = (config.learning.output_channels, *config.image_size)
         self.hidden = nn.Linear(hidden_size, units)
+        start_through(self.hidden, units if config.skip else 0)
         self.position = nn.Linear(position_size, units, bias=False) if position_size else None
         self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
         self.linear = nn.Linear(units, self.image_shape[0] * config.image_size[0] * config.image_size[1])
@@ -67,3 +63,14 @@ class MLPDecoder(nn.Module):
         if self.position is not None:
             x = x + self.position(s * s.shape[-1] ** 0.5)
         return self.linear(self.blocks(x).relu()).unflatten(-1, self.image_shape)
+
+
+class MLPCodec(Codec):
+    def encoder(self, config: ModelConfig, *, position_size: int) -> MLPEncoder:
+        return MLPEncoder(config, position_size=position_size)
+
+    def decoder(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> MLPDecoder:
+        return MLPDecoder(config, hidden_size, position_size=position_size)
+
+
+CODEC = MLPCodec()

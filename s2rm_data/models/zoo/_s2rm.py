@@ -13,11 +13,11 @@ from typing import Annotated, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from s2rm_data.config import above, at_least
+from s2rm_data.core.check import above, at_least
 from s2rm_data.models.attention import AttendedViews, CellWeights, InputAttention, InterCellAttention, output_attention
 from s2rm_data.models.config import Count, ModelConfig, Size
 from s2rm_data.models.embedding import covering_embeddings, spherical_kernel
-from s2rm_data.models.products import Products
+from s2rm_data.models.modules import Products
 from s2rm_data.models.world_model import WorldModel
 
 
@@ -41,16 +41,35 @@ class S2RMConfig(ModelConfig):
     equal_starts: bool = False
 
 
-class Encoded(NamedTuple):
+class EncodedStep(NamedTuple):
     """One step's views, and what all steps share of the parameters."""
 
     views: AttendedViews
     cell: CellWeights
-    project: Tensor  # (1, H, K1 D + 2 K2 D): Theta^K, Phi^Q and Phi^K side by side
+
+
+class EncodedSteps(Sequence[EncodedStep]):
+    """Those of a window, whose views are stacked, time first."""
+
+    def __init__(self, views: AttendedViews, cell: CellWeights) -> None:
+        self.views, self.cell = views, cell
+        self._each: list[EncodedStep] = []
+
+    def __len__(self) -> int:
+        return len(self.views.weight)
+
+    def __getitem__(self, step: Any) -> Any:
+        if not self._each:  # taken apart at once: the gradient of one step alone would be as large as that of all
+            steps = zip(*(x.unbind(0) for x in self.views), strict=True)
+            self._each = [EncodedStep(AttendedViews(*step), self.cell) for step in steps]
+        return self._each[step]
 
 
 class S2RM(WorldModel):
     """Subclasses give the modules F_m: `initial_state`, `cell` and `hidden`."""
+
+    has_enclaves = True
+    steadier = "normalise_rows=true"
 
     def __init__(self, config: S2RMConfig) -> None:
         super().__init__(config, decoder_input=config.hidden_size, inject_position=config.inject_position)
@@ -60,7 +79,6 @@ class S2RM(WorldModel):
         self.cell_attention = InterCellAttention(heads=config.cell_heads, **sizes)
         start = covering_embeddings(config, config.modules)
         self.module_embedding = nn.Parameter(start.to(torch.get_default_device()))
-        self.project_sizes = [config.key_size * heads for heads in (config.input_heads, *2 * (config.cell_heads,))]
 
     @abstractmethod
     def cell(self, u: Tensor, h_bar: Tensor, state: Any, products: Products) -> Any:
@@ -76,23 +94,18 @@ class S2RM(WorldModel):
         return spherical_kernel(p, s, bandwidth=config.bandwidth, truncation=config.truncation)
 
     def enclaves(self, position: Tensor) -> Tensor:
-        """Z(P(x), p_m), how much each module answers for a position: (..., 2) -> (M, ...)."""
+        """Z(P(x), p_m)."""
         return self.z(self.embedding(position), self.p).movedim(-1, 0)
 
-    def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Encoded]:
+    def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[EncodedStep]:
         p = self.p
-        attended = self.input_attention.prepare(e, self.z(p, s), view_mask)
-        cell = self.cell_attention.prepare(self.z(p, p), normalise=self.s2rm_config.normalise_rows)
-        attentions = (self.input_attention.theta_k, self.cell_attention.phi_q, self.cell_attention.phi_k)
-        project = torch.cat([weight.flatten(1) for weight in attentions], 1).unsqueeze(0)
-        return [Encoded(step, cell, project) for step in attended]
+        views = self.input_attention.prepare(e, self.z(s, p), view_mask)
+        return EncodedSteps(views, self.cell_attention.prepare(self.z(p, p), normalise=self.s2rm_config.normalise_rows))
 
-    def advance(self, encoded: Encoded, state: Any, products: Products) -> Any:
-        h = self.hidden(state).transpose(0, 1)  # module first, as the cells keep it
-        projected = products(h.reshape(1, -1, h.shape[2]), encoded.project).view(*h.shape[:2], -1)
-        key, cell_query, cell_key = projected.split(self.project_sizes, -1)
-        u = self.input_attention(key.transpose(0, 1), encoded.views)
-        h_bar = self.cell_attention(h, cell_query, cell_key, encoded.cell, products)
+    def advance(self, encoded: EncodedStep, state: Any, products: Products) -> Any:
+        h = self.hidden(state)
+        u = self.input_attention(h, encoded.views)
+        h_bar = self.cell_attention(h, encoded.cell, products)
         return self.cell(u.transpose(0, 1), h_bar.transpose(0, 1), state, products)
 
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from s2rm_data.models.config import Size
-from s2rm_data.models.modules import ModuleLSTM
-from s2rm_data.models.products import Products
+from s2rm_data.models.modules import ModuleLSTM, Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 

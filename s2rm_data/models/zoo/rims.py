@@ -17,10 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from s2rm_data.config import require
+from s2rm_data.core.check import require
 from s2rm_data.models.config import Count, Size
-from s2rm_data.models.modules import ModuleLSTM, uniform
-from s2rm_data.models.products import PLAIN, Products
+from s2rm_data.models.modules import PLAIN, ModuleLSTM, Products, uniform
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 
@@ -51,7 +50,7 @@ class RIMsState(NamedTuple):
     c: Tensor  # (B, N, H)
 
 
-class Encoded(NamedTuple):
+class EncodedInput(NamedTuple):
     key: Tensor  # (B, D) of the input; the null input's is zero
     gates: Tensor  # (N, B, 4H) what the LSTMs make of the input at full attention, bias left out
 
@@ -81,15 +80,15 @@ class RIMs(AdditiveModel):
         zeros = self.lstm.weight_hidden.new_zeros(blocks, batch_size, size).transpose(0, 1)
         return RIMsState(zeros, zeros)
 
-    def project(self, r: Tensor) -> Sequence[Encoded]:
+    def project(self, r: Tensor) -> Sequence[EncodedInput]:
         """The null's value is zero, so a block's input is its attention times one value: W_i of it leaves the loop."""
         steps, batch, _ = r.shape
         value = (r @ self.input_value).flatten(0, 1)
         gates = (value @ self.lstm.weight_input).unflatten(1, (steps, batch))  # (N, T, B, 4H)
         key = r @ self.input_key * self.rims_config.input_key_size**-0.5
-        return [Encoded(*step) for step in zip(key.unbind(0), gates.unbind(1), strict=True)]
+        return [EncodedInput(*step) for step in zip(key.unbind(0), gates.unbind(1), strict=True)]
 
-    def advance(self, encoded: Encoded, state: RIMsState, products: Products) -> RIMsState:
+    def advance(self, encoded: EncodedInput, state: RIMsState, products: Products) -> RIMsState:
         h, c = state.h.transpose(0, 1), state.c.transpose(0, 1)
         # softmax over {null: logit 0, input: q.k}: the attention on the input is a sigmoid
         attention = (products(h, self.input_query) * encoded.key).sum(-1, keepdim=True).sigmoid()  # (N, B, 1)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from s2rm_data.models.config import Count, Size
-from s2rm_data.models.products import Products
-from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.modules import Products, RelationalMemory
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 

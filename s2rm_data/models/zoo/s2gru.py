@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
+import torch
 from torch import Tensor
 
-from s2rm_data.config import at_least
-from s2rm_data.models.modules import ModuleGRU
-from s2rm_data.models.products import Products
+from s2rm_data.core.check import at_least
+from s2rm_data.models.device import full_precision, full_products
+from s2rm_data.models.modules import ModuleGRU, Products
+from s2rm_data.models.zoo._s2gru_window import Weights, Window
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 
@@ -43,6 +45,16 @@ class S2GRU(S2RM):
 
     def hidden(self, state: Tensor) -> Tensor:
         return state
+
+    def own_unroll(self, encoded: Any, state: Tensor) -> tuple[Tensor, Tensor]:
+        plain = self.fixed_shapes or torch.compiler.is_compiling() or not torch.is_grad_enabled()
+        if plain or not encoded.views.weight.numel():
+            return super().own_unroll(encoded, state)
+        read, cell, gru = self.input_attention.gate, self.cell_attention.gate, self.gru
+        outs = Weights(read.out, read.out_bias, cell.bias, cell.out, cell.out_bias, *gru.parameters())
+        with full_precision(state), full_products():
+            h = Window.apply(self.hidden_limit, state, *encoded.views, *encoded.cell, *outs)
+        return h[1:].transpose(0, 1), h[-1]
 
     def cell(self, u: Tensor, h_bar: Tensor, state: Tensor, products: Products) -> Tensor:
         return self.gru(u, h_bar.clamp(-self.hidden_limit, self.hidden_limit), products).transpose(0, 1)

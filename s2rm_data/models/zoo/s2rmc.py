@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from s2rm_data.models.config import Count, Size
-from s2rm_data.models.modules import ModuleLinear, start_equal
-from s2rm_data.models.precision import full_precision, full_products
-from s2rm_data.models.products import PLAIN, Products
-from s2rm_data.models.relational_memory import RelationalMemory
+from s2rm_data.models.device import full_precision, full_products
+from s2rm_data.models.modules import PLAIN, ModuleLinear, Products, RelationalMemory, start_equal
 from s2rm_data.models.zoo._s2rm import S2RM, S2RMConfig
 
 

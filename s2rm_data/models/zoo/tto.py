@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from s2rm_data.models.config import Size
-from s2rm_data.models.products import Products
+from s2rm_data.models.modules import Products
 from s2rm_data.models.zoo._additive import AdditiveConfig, AdditiveModel
 
 

@@ -33,13 +33,13 @@ def served(answers: Answers) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def answers_with_runs(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """Both worlds, each with a small untrained model."""
-    from s2rm_data.evaluation.foresight import RunForesight
     from s2rm_data.evaluation.runs import load_runs
+    from s2rm_data.evaluation.viewer_predictions import RunPredictor
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("runs")
     runs = [make_run(folder / name, "s2gru", task) for name, task in (("balls", "bballs"), ("battles", "sc2"))]
-    return Answers(store, RunForesight(load_runs(runs), torch.device("cpu")))
+    return Answers(store, RunPredictor(load_runs(runs), torch.device("cpu")))
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_scene import unpacked
+from scene_bytes import unpacked
 from toy import ToySplit
 
-from s2rm_data.errors import UsageError
+from s2rm_data.core.errors import UsageError
 from s2rm_data.inspection.viewer.answers import Answers
-from s2rm_data.making import generate
+from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 
 
@@ -114,7 +114,7 @@ def test_details_are_the_polar_images_of_one_agent(answers: Answers, store: Stor
 
 def test_any_arrays_become_a_scene(tmp_path: Path) -> None:
     generate([ToySplit()], tmp_path / "toy.zarr", shard_size=4)
-    from s2rm_data.inspection.world import Inspection
+    from s2rm_data.inspection.world_inspection import Inspection
 
     group = Store(tmp_path / "toy.zarr")["toy/train"]
     found = Inspection().scene(group, 1)

@@ -11,8 +11,9 @@ import pytest
 from browser import needs_browser, problems, resize
 from hostile_stores import change_group
 
+from s2rm_data.generators.bballs.evaluation.ball_rollouts import PROMPT_STEPS
 from s2rm_data.inspection.viewer.answers import Answers
-from s2rm_data.inspection.viewer.single_file import write_page
+from s2rm_data.inspection.viewer.page import START, write_page
 from s2rm_data.store import Store
 
 pytestmark = needs_browser
@@ -152,7 +153,7 @@ def test_a_click_on_an_agent_shows_what_it_sees(page: Page, store: Store) -> Non
 
 
 def _window(group: Any) -> tuple[float, ...]:
-    from s2rm_data.generators.sc2.scene import battle_scene
+    from s2rm_data.generators.sc2.inspection.battle_scene import battle_scene
 
     arena = battle_scene(group, 0, 100).arena
     assert arena is not None
@@ -179,6 +180,40 @@ def test_predictions_stand_beside_the_truth(page: Page, world: str) -> None:
     everything = page.pixels("#arena")
     page.choose("part", 0)
     assert plain != everything != page.pixels("#arena") != plain
+
+
+def test_the_address_says_what_is_shown(page: Page) -> None:
+    page.choose("group", "bballs/val")
+    page.wait("return document.getElementById('count').textContent === 'of 6'")
+    page.choose("number", 4)
+    page.wait("return document.body.ariaBusy === 'false'")
+    page.run("document.querySelector('input[value=rollout]').click()")
+    page.choose("dropped", 5, "input")
+    page.choose("step", 7, "input")
+    page.wait("return location.hash.includes('step=7') && location.hash.includes('dropped=0.5')")
+    shown, pixels = page.run("return location.hash"), page.pixels("#arena")
+    page.driver.refresh()
+    page.wait("return document.querySelector('#prediction h2')?.textContent.includes('rolled out from')")
+    page.wait(f"return location.hash === {json.dumps(shown)}")
+    assert page.pixels("#arena") == pixels and page.step == 7
+    page.run("location.hash = 'group=sc2/1s2z/train&number=2&selected=3'")
+    page.wait("return document.getElementById('selected').value === '3'")
+    assert page.run("return document.getElementById('number').value") == "2"
+    page.run("location.hash = 'group=bballs/gone'")
+    page.wait("return document.getElementById('alert').textContent.includes('asks for bballs/gone')")
+
+
+def test_a_number_that_is_not_there_is_told(page: Page) -> None:
+    page.choose("number", 99_999)
+    page.wait("return document.getElementById('alert').textContent.includes('has sequences 0 to')")
+    page.choose("number", 3)
+    page.wait("return document.getElementById('alert').hidden")
+
+
+def test_a_run_that_was_given_predicts_at_once_and_rolls_out_after_as_many_steps_as_the_evaluation(page: Page) -> None:
+    page.wait("return document.querySelectorAll('#prediction figure').length > 0")
+    assert page.run("return document.querySelector('input[name=mode]:checked').value") == "ahead"
+    assert page.run("return document.getElementById('start').defaultValue") == str(PROMPT_STEPS) == str(START)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from patience import CLOCK_SECONDS
 
 from s2rm_data.inspection.viewer.answers import Answers
-from s2rm_data.inspection.viewer.server import MOST_CONNECTIONS, ViewerServer
+from s2rm_data.inspection.viewer.server import MOST_CONNECTIONS, Handler, ViewerServer
 from s2rm_data.store import Store
 
 
@@ -25,7 +26,7 @@ def server(store: Store) -> Iterator[ViewerServer]:
 
 
 def ask(server: ViewerServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=CLOCK_SECONDS)
     connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     found = answer.status, dict(answer.getheaders()), answer.read()
@@ -107,7 +108,7 @@ def test_a_query_without_end_is_not_read(server: ViewerServer) -> None:
 def test_an_address_that_is_none_is_refused_without_a_traceback(
     server: ViewerServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as wire:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=CLOCK_SECONDS) as wire:
         wire.sendall(b"GET http://[ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answer = wire.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 400 ")
@@ -119,12 +120,26 @@ def test_clients_that_say_nothing_take_a_bounded_number_of_threads(store: Store)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         before = threading.active_count()
         for _ in range(MOST_CONNECTIONS):
-            open_ones.enter_context(socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30))
-        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=30) as wire:
+            address = "127.0.0.1", server.server_address[1]
+            open_ones.enter_context(socket.create_connection(address, timeout=CLOCK_SECONDS))
+        with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=CLOCK_SECONDS) as wire:
             assert wire.recv(1) == b""  # turned away
         assert threading.active_count() <= before + MOST_CONNECTIONS
         open_ones.close()
         while server._free._value < MOST_CONNECTIONS:
             time.sleep(0.01)
         assert ask(server, "/catalogue")[0] == 200
+        server.shutdown()
+
+
+def test_a_client_whose_request_trickles_in_is_let_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never silent, and yet it says nothing."""
+    monkeypatch.setattr(Handler, "timeout", 0.3)
+    with ViewerServer(Answers(store)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        wire = socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=CLOCK_SECONDS)
+        with wire, pytest.raises(ConnectionError):
+            for _ in range(10_000):
+                wire.sendall(b"G")
+                time.sleep(0.05)
         server.shutdown()

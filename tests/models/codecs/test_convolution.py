@@ -6,9 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from s2rm_data.core.registry import CODECS
 from s2rm_data.models import config_for
-from s2rm_data.models.codecs import build_decoder, build_encoder, convolution
-from s2rm_data.models.codecs.convolution import Conv, Grow, PositionMap, in_chunks, pad_angle
+from s2rm_data.models.codecs import conv as convolution
+from s2rm_data.models.codecs.conv import Conv, Grow, PositionMap, in_chunks, pad_angle
 
 
 def test_polar_convolution_commutes_with_rotation_by_one_angular_cell():
@@ -60,7 +61,7 @@ def test_growing_equals_a_transposed_convolution():
 
 
 def test_chunks_change_no_value(monkeypatch):
-    encoder = build_encoder(config_for("s2gru", "bballs", width=8), position_size=16)
+    encoder = CODECS.load("conv").encoder(config_for("s2gru", "bballs", width=8), position_size=16)
     views, s = torch.rand(10, 1, 11, 11), torch.randn(10, 16)
     whole = encoder(views, s)
     monkeypatch.setattr(convolution, "CPU_CHUNK", 4)
@@ -72,8 +73,8 @@ def test_chunks_change_no_value(monkeypatch):
 @pytest.mark.parametrize("size", [(16, 32), (18, 36), (9, 15), (7, 10)])
 def test_any_polar_size_is_encoded_and_decoded(codec, size):
     config = config_for("lstm", "sc2", codec=codec, width=8, image_size=size, encoding_size=16)
-    encoder = build_encoder(config, position_size=8)
-    decoder = build_decoder(config, 20, position_size=8)
+    encoder = CODECS.load(codec).encoder(config, position_size=8)
+    decoder = CODECS.load(codec).decoder(config, 20, position_size=8)
     assert encoder(torch.rand(3, 24, *size), torch.rand(3, 8)).shape == (3, 16)
     assert decoder(torch.rand(3, 20), torch.rand(3, 2, 8)).shape == (3 * 2, 15, *size)
 
@@ -81,7 +82,7 @@ def test_any_polar_size_is_encoded_and_decoded(codec, size):
 @pytest.mark.parametrize("codec", ["conv", "mlp", "waves"])
 def test_queries_of_one_state_are_decoded_as_if_alone(codec):
     config = config_for("lstm", "bballs", codec=codec, width=8)
-    decoder = build_decoder(config, 20, position_size=16)
+    decoder = CODECS.load(codec).decoder(config, 20, position_size=16)
     hidden, s = torch.rand(2, 20), torch.randn(2, 3, 2 if codec == "waves" else 16)
     together = decoder(hidden, s).unflatten(0, (2, 3))
     for q in range(3):
@@ -92,6 +93,6 @@ def test_queries_of_one_state_are_decoded_as_if_alone(codec):
 
 
 def test_views_of_any_dtype_are_taken():
-    encoder = build_encoder(config_for("s2gru", "bballs", width=8), position_size=0)
+    encoder = CODECS.load("conv").encoder(config_for("s2gru", "bballs", width=8), position_size=0)
     views = torch.rand(4, 1, 11, 11) < 0.3
     torch.testing.assert_close(encoder(views.to(torch.uint8), None), encoder(views.float(), None))

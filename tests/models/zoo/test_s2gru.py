@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import pytest
 import torch
 from reference_s2gru import prediction
 
 from s2rm_data.models import build
+from s2rm_data.models.world_model import WorldModel
+from s2rm_data.models.zoo._s2gru_window import Window
 
 
 def patchy(batch):
@@ -68,3 +71,30 @@ def test_without_injection_only_the_attention_knows_positions(make_batch, small)
     assert model.encoder.position is None and model.decoder.position is None
     batch = make_batch("bballs")
     model.loss(model(batch), batch).backward()
+
+
+@pytest.mark.parametrize("normalise_rows", [False, True])
+def test_a_window_at_once_has_the_states_and_gradients_of_its_steps_one_by_one(make_batch, small, normalise_rows):
+    overrides = small("s2gru", "bballs", normalise_rows=normalise_rows, input_heads=3, truncation=0.2)
+    model = build("s2gru", task="bballs", **overrides).double()
+    model.hidden_limit = 0.05  # reached by some states, not by all
+    batch = patchy(make_batch("bballs", B=3, T=5, V=4, dtype=torch.float64))
+    start = (0.3 * torch.randn_like(model.initial_state(3))).requires_grad_()
+    weights = torch.randn(3, 5, *start.shape[1:], dtype=torch.float64)
+    wanted = [start, *(p for name, p in model.named_parameters() if not name.startswith("decoder"))]
+    found = []
+    for unroll in (model.own_unroll, functools.partial(WorldModel.own_unroll, model)):
+        hidden, last = unroll(model.encode_batch(batch), start)
+        torch.testing.assert_close(last, hidden[:, -1], rtol=0, atol=0)
+        found.append((hidden, *torch.autograd.grad((hidden * weights).sum() + last.square().sum(), wanted)))
+    assert 0 < float((found[0][0].abs() > 0.05).double().mean()) < 1
+    for at_once, one_by_one in zip(*found, strict=True):
+        assert at_once.abs().max() > 0
+        torch.testing.assert_close(at_once, one_by_one, rtol=1e-11, atol=1e-13)
+
+
+def test_a_window_keeps_nothing_where_no_gradient_is_wanted(make_batch, small, monkeypatch):
+    model = build("s2gru", task="bballs", **small("s2gru", "bballs"))
+    monkeypatch.setattr(Window, "apply", None)  # would fail if called
+    with torch.no_grad():
+        model(make_batch("bballs"))

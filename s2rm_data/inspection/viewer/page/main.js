@@ -17,6 +17,34 @@ function complain(error) {
   $("alert").textContent = error ? error.message : "";
 }
 
+// -- the address: what is shown, so that it survives a reload and can be sent to somebody
+
+let wished = new Map(); // what the address asks for and has not been chosen yet
+const wish = (name) => {
+  const value = wished.get(name);
+  wished.delete(name);
+  return value;
+};
+
+let telling = 0; // browsers allow few changes per second
+function tellAddress() {
+  clearTimeout(telling);
+  telling = setTimeout(() => {
+    const shown = { group: group.path, number: numberNow(), step: player.step, selected, ...modelShown() };
+    history.replaceState(null, "", `#${new URLSearchParams(shown)}`);
+  }, 150);
+}
+
+async function follow() {
+  wished = new Map(new URLSearchParams(location.hash.slice(1)));
+  const path = wished.get("group");
+  const world = catalogue.worlds.find(({ groups }) => groups.includes(path));
+  if (world) $("world").value = world.name;
+  await chooseWorld();
+  wished.clear();
+  if (path && !world) throw new Error(`The address asks for ${path}, which is not here.`);
+}
+
 // -- choosing
 
 async function begin() {
@@ -27,7 +55,7 @@ async function begin() {
   fill($("speed"), SPEEDS.map((speed) => [speed, `${speed} per second`]));
   beginModel();
   if (!catalogue.worlds.length) throw new Error("This store has no finished group to show.");
-  await chooseWorld();
+  await follow();
 }
 
 function fill(select, entries) {
@@ -39,7 +67,8 @@ const worldNow = () => catalogue.worlds.find((world) => world.name === $("world"
 async function chooseWorld() {
   const world = worldNow();
   fill($("group"), world.groups.map((path) => [path, path.slice(world.name.length + 1) || path]));
-  $("group").value = world.groups.find((path) => path.endsWith("/train")) ?? world.groups[0];
+  const usual = world.groups.find((path) => path.endsWith("/train")) ?? world.groups[0];
+  $("group").value = [wish("group")].find((path) => world.groups.includes(path)) ?? usual;
   await chooseGroup();
 }
 
@@ -49,7 +78,7 @@ async function chooseGroup() {
   $("unit").textContent = group.unit;
   $("count").textContent = `of ${group.count.toLocaleString("en")}`;
   $("number").max = group.count - 1;
-  $("number").value = group.numbers ? group.numbers[0] : 0;
+  $("number").value = wish("number") ?? (group.numbers ? group.numbers[0] : 0);
   chooseRuns();
   await chooseNumber();
 }
@@ -57,6 +86,10 @@ async function chooseGroup() {
 const numberNow = () => Math.max(0, Math.min(group.count - 1, Math.floor(Number($("number").value)) || 0));
 
 async function chooseNumber() {
+  const given = $("number").value.trim();
+  if (given !== String(numberNow())) {
+    complain(new Error(`${group.path} has ${group.unit}s 0 to ${group.count - 1}; shown is ${numberNow()}.`));
+  }
   $("number").value = numberNow();
   asked.abort();
   asked = new AbortController();
@@ -65,7 +98,8 @@ async function chooseNumber() {
   const found = await askForScene("episode", { group: group.path, number: numberNow() }, signal);
   if (signal.aborted) return;
   showScene(found);
-  await Promise.all([select(startingSelection()), predict()]);
+  const n = Number(wish("selected") ?? startingSelection());
+  await Promise.all([select(n < (discs()?.names.length ?? 0) ? n : startingSelection()), predict()]);
 }
 
 function turn(by) {
@@ -103,7 +137,7 @@ function showScene(found) {
   $("panels").append(...scene.views.map((view) => view.element));
   showLayers();
   measure();
-  player.go(0);
+  player.go(Math.floor(Number(wish("step"))) || 0);
   if (!performance.getEntriesByName("first picture").length) performance.mark("first picture");
 }
 
@@ -164,7 +198,9 @@ function drawStep(step, isPlaying) {
   const label = isPlaying ? "Pause" : "Play";
   if ($("play").textContent !== label) $("play").textContent = label;
   $("rate").textContent = player.rate ? `${player.rate.toFixed(0)} drawn per second` : "";
-  if (!isPlaying) describe(step);
+  if (isPlaying) return;
+  describe(step);
+  tellAddress();
 }
 
 // Words for those who do not see the picture; not while it plays, which would never stop talking.
@@ -301,4 +337,5 @@ async function choose(n) {
   if (discs().detailed) await predict();
 }
 
+window.addEventListener("hashchange", guarded(follow));
 guarded(begin)();

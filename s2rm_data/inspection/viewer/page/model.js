@@ -6,6 +6,9 @@ const modelViews = () => MODEL.views;
 const modelLayers = () => [...MODEL.layers, ...(MODEL.enclaves && $("enclaves").checked ? MODEL.enclaves : [])];
 const runNow = () => catalogue.runs.find((run) => run.name === $("run").value);
 const modeNow = () => document.querySelector("input[name=mode]:checked").value;
+const chooseMode = (mode) => (document.querySelector(`input[name=mode][value=${mode}]`).checked = true);
+const modelShown = () =>
+  runNow() ? { run: runNow().name, mode: modeNow(), start: startNow(), dropped: droppedNow() } : {};
 const droppedNow = () => catalogue.dropped[Number($("dropped").value)];
 
 function beginModel() {
@@ -29,7 +32,7 @@ function beginModel() {
   }));
   $("here").addEventListener("click", guarded(async () => {
     $("start").value = Math.max(1, Math.min(player.step, scene.steps - 1));
-    document.querySelector("input[name=mode][value=rollout]").checked = true;
+    chooseMode("rollout");
     await predict();
   }));
   $("enclaves").addEventListener("change", guarded(showEnclaves));
@@ -54,7 +57,13 @@ function chooseRuns() {
   $("model").hidden = !runs.length;
   const before = $("run").value;
   fill($("run"), runs.map((run) => [run.name, `${run.label}: ${run.name}`]));
-  if (runs.some((run) => run.name === before)) $("run").value = before;
+  const after = wish("run") ?? before;
+  if (runs.some((run) => run.name === after)) $("run").value = after;
+  const mode = wish("mode");
+  if (["none", "ahead", "rollout"].includes(mode)) chooseMode(mode);
+  $("start").value = wish("start") ?? $("start").value;
+  $("dropped").value = Math.max(0, catalogue.dropped.indexOf(Number(wish("dropped") ?? droppedNow())));
+  tellDropped();
   chooseRun();
 }
 
@@ -66,7 +75,7 @@ function chooseRun() {
   if (!run?.enclaves) $("enclaves").checked = false;
   const rolls = document.querySelector("input[name=mode][value=rollout]");
   rolls.disabled = !run?.rolls_out;
-  if (rolls.disabled && rolls.checked) document.querySelector("input[name=mode][value=none]").checked = true;
+  if (rolls.disabled && rolls.checked) chooseMode("ahead");
 }
 
 async function showEnclaves() {

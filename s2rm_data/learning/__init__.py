@@ -1,0 +1,34 @@
+"""Batches for training and evaluation, from a store: windows of sequences held in memory, cut on the model's device.
+
+source = open_source(Store("data.zarr"), world, "train", steps=20)
+batches = TrainingBatches(source, batch_size=32, seed=0)
+batch = batches.batch(epoch=3, step=17)          # a pure function of (seed, epoch, step)
+for batch in Prefetcher(source, [(3, 17), (3, 18)], lambda key: batches.request(*key)): ...
+
+test = open_source(store, world, "test")
+for batch in FixedBatches(test, batch_size=50, drop=0.8): ...
+"""
+
+from __future__ import annotations
+
+from s2rm_data.core.errors import missing_component
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError:
+    raise missing_component("torch", "train", "loading batches") from None
+
+from s2rm_data.learning.dataset import groups_of, open_groups, open_source, tasks_of
+from s2rm_data.learning.windows import FixedBatches, Prefetcher, TrainingBatches
+from s2rm_data.learning.world_learning import Source
+
+__all__ = [
+    "FixedBatches",
+    "Prefetcher",
+    "Source",
+    "TrainingBatches",
+    "groups_of",
+    "open_groups",
+    "open_source",
+    "tasks_of",
+]
