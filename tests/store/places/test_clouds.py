@@ -181,7 +181,8 @@ def test_azure_is_asked_with_its_conditions_and_the_accounts_key(
     place.replace_root(b"{ }", {"e_tag": "abc"})
     found = [
         (path, headers.get("if-none-match"), headers.get("if-match"), headers["authorization"].partition(":")[0])
-        for _, path, headers in handler.asked
+        for method, path, headers in handler.asked
+        if method == "PUT"
     ]
     assert found == [
         ("/mine/data.zarr/new", "*", None, "SharedKey lab"),
