@@ -123,7 +123,8 @@ def name_of(page: Path) -> str:
 
 
 def running(page: Path) -> list[Block]:
-    return [block for block in blocks_of(page) if not (block.skip or block.missing) and block.language != "text"]
+    runs = ("python", "sh")
+    return [block for block in blocks_of(page) if not (block.skip or block.missing) and block.language in runs]
 
 
 # What takes more than ten seconds of the processor's time and is not read first; each command on it has its own tests.

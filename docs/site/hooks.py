@@ -17,6 +17,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert as mathml
 from markdown import Extension, Markdown
 from markdown.preprocessors import Preprocessor
 from mkdocs.config.defaults import MkDocsConfig
@@ -35,10 +36,14 @@ LISTS = {
 SOUGHT = {"index.md": 3, "install.md": 3, "tutorial.md": 4, "training.md": 4, "commands.md": 3, "changelog.md": 0.2}
 CSS = """
 .md-typeset pre.log { overflow-x: auto; overflow-wrap: anywhere; white-space: pre-wrap; font-size: .68rem; opacity: .8 }
-.md-typeset .output { overflow-x: auto }
+.md-typeset .output, .md-typeset .equation { overflow-x: auto; overflow-y: hidden }
+.md-typeset mtd:nth-child(odd) { text-align: right }
+.md-typeset mtd:nth-child(even) { text-align: left }
+.md-typeset math { font-family: "STIX Two Math", "Cambria Math", "Latin Modern Math", math; font-size: 1.1em }
 .md-typeset img { height: auto }
 """
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_MATH = re.compile(r"^```math\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
 
@@ -126,9 +131,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links, outside code; and how much a page counts in a search."""
+    """Equations as MathML, links outside code, and how much a page counts in a search."""
     here = page.file.src_uri
     page.meta["search"] = {"boost": SOUGHT.get(here, 0.3 if here.startswith(("decisions/", "fidelity")) else 1)}
+    markdown = _MATH.sub(lambda match: f"<div class=equation>{mathml(match[1], display='block')}</div>", markdown)
     parts = _CODE.split(markdown)
     parts[::2] = [_LINK.sub(lambda match: _relinked(match, here, files), part) for part in parts[::2]]
     return "".join(parts)

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 EMPTY_FOLDER = "<!-- folder: empty -->"
-LANGUAGES = ("python", "sh", "text")
+LANGUAGES = ("python", "sh", "text", "math")
 
 _FENCE = re.compile(r"^```(\S*)$")
 _MARK = re.compile(r"^<!-- (skip|small|needs): (.+) -->$")
