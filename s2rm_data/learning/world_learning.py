@@ -96,12 +96,12 @@ class Learning(ABC):
     `wraps`: the second axis of an image is an angle, so that its two ends touch. `model_defaults`: fields of every
     model's config (image_size, arena_size, embedding_size, position_scale). `paper_fields`: by model, the fields that
     the paper gives for this world where they differ from the model's own defaults. `presets`: fields of TrainConfig by
-    preset; `preset_model_fields`: fields of every model's config by preset, and `preset_fields_of_models`: those of one
-    model, by preset and model. `source_fields`: fields of TrainConfig that `open` takes as options. `view_fields`:
-    fields of a model's config that `open` takes as options, because views are drawn as the model wants them; without
-    them, as they are stored. `scores`: what is shown while training, by name and title, the main one first.
-    `references`: titles of the references, by name. `weighs_occupied`: its loss can weigh what its images hold, which
-    are mostly empty.
+    preset, and `presets_of_models`: those that one model wants otherwise, by preset and model; `preset_model_fields`
+    and `preset_fields_of_models`: the same of a model's config. `source_fields`: fields of TrainConfig that `open`
+    takes as options. `view_fields`: fields of a model's config that `open` takes as options, because views are drawn as
+    the model wants them; without them, as they are stored. `scores`: what is shown while training, by name and title,
+    the main one first. `references`: titles of the references, by name. `weighs_occupied`: its loss can weigh what its
+    images hold, which are mostly empty.
     """
 
     view_channels: ClassVar[int]
@@ -110,6 +110,7 @@ class Learning(ABC):
     model_defaults: ClassVar[Fields]
     paper_fields: ClassVar[Mapping[str, Fields]] = {}
     presets: ClassVar[Mapping[str, Fields]] = {}
+    presets_of_models: ClassVar[Mapping[str, Mapping[str, Fields]]] = {}
     preset_model_fields: ClassVar[Mapping[str, Fields]] = {}
     preset_fields_of_models: ClassVar[Mapping[str, Mapping[str, Fields]]] = {}
     source_fields: ClassVar[tuple[str, ...]] = ()

@@ -159,12 +159,13 @@ class Preset:
     like: str | None = None
 
 
-def preset_fields(name: str, task: str) -> dict[str, Any]:
-    """Fields of TrainConfig."""
+def preset_fields(name: str, model: str, task: str) -> dict[str, Any]:
+    """Fields of TrainConfig: the world's or else the preset's, then those that the world has for this model."""
     preset: Preset = PRESETS.load(name)
     learning: Learning = WORLDS.load(task).learning()
-    below = preset_fields(preset.like, task) if preset.like else {}
-    return {**below, **learning.presets.get(name, preset.fields)}
+    below = preset_fields(preset.like, model, task) if preset.like else {}
+    of_both = learning.presets_of_models.get(name, {}).get(model, {})
+    return {**below, **learning.presets.get(name, preset.fields), **of_both}
 
 
 def preset_model_fields(name: str, model: str, task: str) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     if overrides.preset is None:
         say(f"preset {preset}, whose scores are in docs/results.md (--preset paper: the paper's budget, for a GPU)")
     model = overrides.model or "s2gru"
-    fields = {**preset_fields(preset, task), **machine_fields(device)}
+    fields = {**preset_fields(preset, model, task), **machine_fields(device)}
     if _in_epochs(overrides.fields):
         fields["steps"] = None
     steps = shortest_steps(store, task, chosen)

@@ -48,7 +48,7 @@ def test_defaults_are_those_of_the_papers_tables():
 
 
 def test_the_six_models_and_the_reference_are_found_by_name():
-    assert MODELS.names() == ["lstm", "no_memory", "rims", "rmc", "s2gru", "s2rmc", "tto"]
+    assert MODELS.names() == ["conv_gru", "lstm", "no_memory", "rims", "rmc", "s2gru", "s2rmc", "tto"]
 
 
 def test_configs_go_to_json_and_back():
@@ -96,6 +96,6 @@ def test_rims_blocks_must_divide_the_hidden_size_and_bound_the_active():
 
 def test_the_list_of_models_counts_parameters_without_making_them():
     listed = {(s.name, s.task): s.parameters for s in summaries()}
-    assert len(listed) == 14
+    assert len(listed) == 16
     assert listed["s2gru", "bballs"] == build("s2gru", task="bballs").parameter_count()
     assert listed["rims", "sc2"] == build("rims", task="sc2").parameter_count()

@@ -27,14 +27,15 @@ def test_no_field_of_a_model_has_the_name_of_a_field_of_the_run() -> None:
 
 def test_every_preset_gives_a_valid_config_that_survives_json() -> None:
     for preset, model, task in product(PRESETS.names(), MODELS.names(), TASKS):
-        fields = {**preset_fields(preset, task), "model_fields": preset_model_fields(preset, model, task)}
+        fields = {**preset_fields(preset, model, task), "model_fields": preset_model_fields(preset, model, task)}
         made = TrainConfig(task=task, model=model, preset=preset, **fields)
         assert from_json(TrainConfig, to_json(made)) == made, (preset, model, task)
 
 
 def test_the_preset_paper_is_the_papers_protocol() -> None:
     balls, battles = (
-        TrainConfig(task=t, model="s2gru", preset="paper", **preset_fields("paper", t)) for t in ("bballs", "sc2")
+        TrainConfig(task=t, model="s2gru", preset="paper", **preset_fields("paper", "s2gru", t))
+        for t in ("bballs", "sc2")
     )
     assert (balls.lr, balls.epochs, balls.batch_size, battles.batch_size) == (3e-4, 100, 32, 8)
     assert (balls.plateau_factor, balls.plateau_patience, balls.plateau_threshold) == (0.5, 5, 1e-4)

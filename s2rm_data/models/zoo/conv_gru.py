@@ -119,7 +119,7 @@ class ThingReader(nn.Module):
     def __init__(self, config: ConvGRUConfig) -> None:
         super().__init__()
         self.config, learning = config, config.learning
-        self.size = CELL_FEATURES + 1
+        self.size, self.occupied = CELL_FEATURES + 1, learning.occupied_channels
         self.register_buffer("offsets", offsets_of(config), persistent=False)
         self.register_buffer("empty", learning.empty_cell().to(torch.get_default_device()), persistent=False)
         self.first = nn.Linear(learning.view_channels + 2, 2 * CELL_FEATURES)
@@ -128,7 +128,7 @@ class ThingReader(nn.Module):
     def forward(self, views: Tensor, position: Tensor, mask: Tensor) -> Tensor:
         """(B, T, V, C * I * J), (B, T, V, 2), (B, T, V) -> (B, T, size, Y, X)."""
         cells = views.flatten(0, 2).unflatten(1, (len(self.empty), -1)).transpose(1, 2)
-        occupied = (cells[..., self.config.learning.occupied_channels].sum(-1) != 0) & mask.flatten().unsqueeze(1)
+        occupied = (cells[..., self.occupied].sum(-1) != 0) & mask.flatten().unsqueeze(1)
         view, cell = self.places(occupied)
         exists = occupied[view, cell].unsqueeze(1).to(self.first.weight.dtype)
         grid_cell, inside = in_grid(self.config, position.flatten(0, 2)[view] + self.offsets[cell])
