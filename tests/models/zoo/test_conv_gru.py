@@ -40,7 +40,7 @@ def crops_of_frames(steps):
     batch = random_batch("bballs", B=2, T=steps, V=3, Q=2)
     frames = (torch.rand(2, steps, 58, 58) < 0.2).to(batch.views.dtype)
     at = batch.view_position.round().long().clamp(0, 47)
-    views = torch.empty(batch.views.shape[:3] + (11, 11), dtype=frames.dtype)
+    views = torch.empty((*batch.views.shape[:3], 11, 11), dtype=frames.dtype)
     for b, t, v in torch.cartesian_prod(*map(torch.arange, views.shape[:3])).tolist():
         x, y = at[b, t, v].tolist()
         views[b, t, v] = frames[b, t, y : y + 11, x : x + 11]
