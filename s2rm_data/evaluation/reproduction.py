@@ -52,7 +52,10 @@ class WorldSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores."""
+    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores.
+
+    A name such as `lstm+skip` is the model with that field set.
+    """
 
     models: Mapping[str, int]
     sizes: Mapping[str, WorldSize]
@@ -172,7 +175,8 @@ class Plan:
             texts = {rate: "–" if loss is None else f"{loss:.3f}" for rate, loss in losses.items()}
             taken = self.chosen_rate(world, model)
             texts[taken] = f"**{texts[taken]}**"
-            lines.append(markdown_line([look_of(model).title, *texts.values()]))
+            name, _, variant = model.partition("+")
+            lines.append(markdown_line([look_of(name, skip=variant == "skip").title, *texts.values()]))
         return "\n".join(lines) + "\n"
 
     def evaluation_job(self, world: str) -> Job:
@@ -200,7 +204,9 @@ class Plan:
         return self.folder / "runs" / world / f"{model}-{seed}"
 
     def _training(self, world: str, model: str, folder: Path, seed: int, steps: int, rate: float) -> Job:
-        words = ["--store", self.store, "--task", world, "--model", model, "--preset", self.size]
+        name, _, variant = model.partition("+")
+        words = ["--store", self.store, "--task", world, "--model", name, "--preset", self.size]
+        words += ["--set", f"{variant}=true"] if variant else []
         words += ["--steps", steps, "--lr", repr(rate), "--seed", seed, "--set", "threads=1"]
         words += ["--out", folder, "--resume", "-q"]
         return Job(

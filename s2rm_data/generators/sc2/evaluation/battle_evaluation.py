@@ -43,6 +43,9 @@ def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
     )
 
 
+_SEEDS = {"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1}
+
+
 class BattleEvaluation(WorldEvaluation):
     dropped_views = tuple(round(1 - percent / 100, 2) for percent in range(20, 101, 10))  # tables 4 to 7
     image_words = "polar images of (radial, angular)"
@@ -50,7 +53,7 @@ class BattleEvaluation(WorldEvaluation):
     shows_roll_outs = True
     paper_note = f"StarCraft II: {paper_tables()['notes']}"
     reproduction = Reproduction(
-        models={"s2gru": 3, "lstm": 3, "rmc": 3, "rims": 3, "s2rmc": 1, "tto": 1, "no_memory": 3},
+        models={**_SEEDS, **{f"{name}+skip": seeds for name, seeds in _SEEDS.items()}, "no_memory": 3},
         sizes={"laptop": _size(900, 40, 40, 3000), "smoke": _size(6, 3, 2, 6)},
     )
 
