@@ -210,7 +210,7 @@ def release(floats, ints, stats, agents, u, target):  # type: ignore[no-untyped-
         ints[at.FUSE, u] = 1
         blow_up(floats, ints, stats, agents)
     elif stats[k, at.LINE_HALF] > 0.0:
-        floats[at.PENDING, u], ints[at.PENDING_TARGET, u] = _SWEEP_LOOPS, target
+        floats[at.PENDING, u], ints[at.PENDING_TARGET, u], ints[at.HAS_FIRED, u] = _SWEEP_LOOPS, target, 1
         for v in range(ints.shape[1]):
             ints[at.BURNT, v] &= ~_beam(u)
             ints[at.BURNT_TOO, v] &= ~_beam(u)
@@ -265,10 +265,9 @@ def _rank(floats, ints, stats, u, v, distance_sq, focus):  # type: ignore[no-unt
     reached = distance_sq <= stats[a, at.REACH_SQ + b]
     guards = v == focus or ints[at.ORDER, u] != Order.ATTACK_MOVE
     seen = distance_sq <= stats[a, (at.GUARD_SQ if guards else at.SCAN_SQ) + b] or ints[at.ORDER, u] == Order.HUNT
-    # Inferred (MMM2): enemies stop for a medivac in reach and shoot at it four times as often as at others.
-    if reached and stats[b, at.HEAL_RATE] > 0.0:
-        return ATTACKER_IN_REACH
-    if stats[b, at.IS_FIGHTER] > 0.0 and _victim(floats, ints, stats, v) == u:
+    # From the game's data (AlwaysThreatens): a medivac counts as if it attacked everybody.
+    threatens = stats[b, at.IS_FIGHTER] > 0.0 and _victim(floats, ints, stats, v) == u
+    if threatens or stats[b, at.HEAL_RATE] > 0.0:
         if reached:
             return ATTACKER_IN_REACH
         # Measured (2s3z): zealots turn to an agent that is sent at them from 4.8 away, before it can hit. Inferred: who
@@ -282,9 +281,9 @@ def _rank(floats, ints, stats, u, v, distance_sq, focus):  # type: ignore[no-unt
 
 @inner
 def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: ignore[no-untyped-def]
-    """The enemy to attack next, -1 = none. Who attacks u, or heals in its reach, comes first, attackers also from
-    beyond the scan range; then who is in reach; then the rest. Of those in reach one is drawn by chance, anew for
-    every shot; of those farther away the present target is kept, else the nearest taken. `near` is scratch space.
+    """The enemy to attack next, -1 = none. Who attacks u, and medivacs, come first, attackers also from beyond the scan
+    range; then who is in reach; then the rest. Of those in reach one is drawn by chance, anew for every shot; of those
+    farther away the present target is kept, else the nearest taken. `near` is scratch space.
 
     Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
     """

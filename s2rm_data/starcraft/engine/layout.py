@@ -77,8 +77,9 @@ from s2rm_data.starcraft.units import (
     BURNT,  # bit u % 63 is set: the first beam of unit u's last volley has hit it
     BURNT_TOO,  # the same of the second beam
     TURRET_TARGET,  # whom a turret shoots at by itself
+    HAS_FIRED,  # 1 = a turret that has fired; a passive one begins no shot by itself before
     INT_ROWS,
-) = range(17)
+) = range(18)
 
 # columns of a battle's counters
 (
