@@ -9,7 +9,10 @@ plays the same orders, and its path is drawn at the same loops only, so that bot
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))  # recordings, and how they are played
 
 import matplotlib
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import torch
 
+from s2rm_data.core.registry import MODELS
 from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
 from s2rm_data.generators.sc2.making.battle_source import plan as plan_battles
 from s2rm_data.making.run import generate
-from s2rm_data.models import names
 from s2rm_data.store import Store
 from s2rm_data.training.self_test import COMPILED_RTOL, bench_for
 
@@ -28,7 +28,7 @@ from s2rm_data.training.self_test import COMPILED_RTOL, bench_for
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", choices=("bballs", "sc2"), action="append")
-    parser.add_argument("--model", choices=names(), action="append")
+    parser.add_argument("--model", choices=MODELS.names(), action="append")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     failed = 0
@@ -37,7 +37,7 @@ def main() -> None:
         battles = plan_battles(scenario=["2s3z"], train=8, val=2, radial=8, angular=16)
         generate([*plan_balls(balls=[3], train=8, val=2, test=0), *battles], folder / "data.zarr")
         for task in options.task or ("bballs", "sc2"):
-            for model in options.model or names():
+            for model in options.model or MODELS.names():
                 bench = bench_for(Store(folder / "data.zarr"), folder, task, model, options.device)
                 torch.compiler.reset()
                 eager, begun = bench.losses(), time.perf_counter()

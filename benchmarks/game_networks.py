@@ -8,8 +8,11 @@ be given again with other chance (`real_battles.py chance`), and its deaths be c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))  # recordings, and how they are played
 
 import numpy as np
 from numpy.typing import NDArray

@@ -20,14 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from s2rm_data.generators.sc2.learning.battle_batches import (
-    BattleSource,
-    Prefetcher,
-    TrainingBatches,
-    groups_of,
-    open_source,
-    tasks_of,
-)
+from s2rm_data.generators.sc2.learning.battle_batches import BattleSource
+from s2rm_data.learning import Prefetcher, TrainingBatches, groups_of, open_source, tasks_of
 from s2rm_data.making.run import generate
 from s2rm_data.store import Store
 from s2rm_data.training.machine import tune_allocator

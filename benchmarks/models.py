@@ -34,9 +34,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from s2rm_data.core.registry import MODELS
 from s2rm_data.generators.bballs.learning.ball_crops import BallTargets
 from s2rm_data.generators.sc2.learning.battle_scores import PolarTargets, polar_views
-from s2rm_data.models import Batch, WorldModel, build, names
+from s2rm_data.models import Batch, WorldModel, build
 from s2rm_data.models.codecs.conv import Conv, ConvDecoder, ConvEncoder, Grow, PositionMap
 from s2rm_data.training.machine import tune_allocator
 
@@ -354,13 +355,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="5-step windows, one repeat")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--model", choices=names())
+    parser.add_argument("--model", choices=MODELS.names())
     parser.add_argument("--task", choices=("bballs", "sc2"))
     arguments = parser.parse_args()
     tune_allocator()
     torch.set_num_threads(arguments.threads)
     print(HEADER)
-    for name in [arguments.model] if arguments.model else names():
+    for name in [arguments.model] if arguments.model else MODELS.names():
         for task in [arguments.task] if arguments.task else ("bballs", "sc2"):
             print(line(measure(name, task, quick=arguments.quick)), flush=True)
 

@@ -28,6 +28,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))  # recordings, and how they are played
+
 import numpy as np
 from game_networks import RecurrentAgent, play_network, record
 from numpy.typing import NDArray
