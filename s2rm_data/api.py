@@ -131,7 +131,7 @@ class _Asked:
         return made
 
     def on_dask(self, address: str, **shared: Any) -> Outcome:
-        from s2rm_data.core.plugins import plugins_loaded
+        from s2rm_data.core.registry import plugins_loaded
         from s2rm_data.making.cluster import Job, generate_on_dask
 
         told: dict[str, Any] = {"options": self.options, "shard_size": self.shard_size, "plugins": plugins_loaded()}

@@ -18,8 +18,7 @@ from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.check import Check
 from s2rm_data.core.errors import S2RMError, UsageError
-from s2rm_data.core.plugins import load_plugin
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, load_plugin
 from s2rm_data.making.world import Option, World
 
 MAX_SEED = 2**63 - 1  # that of s2rm_data.core.seeding, which imports numpy

@@ -22,8 +22,7 @@ from s2rm_data.core.amounts import duration
 from s2rm_data.core.errors import S2RMError, UsageError
 from s2rm_data.core.machine import available_cores, child_environment
 from s2rm_data.core.optional import needed
-from s2rm_data.core.plugins import plugins_loaded
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, plugins_loaded
 from s2rm_data.core.signals import SAME_COMMAND, Interrupt
 from s2rm_data.core.write import write_whole
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan

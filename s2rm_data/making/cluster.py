@@ -16,9 +16,8 @@ from typing import Any
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.errors import ConflictError, DiskError, S2RMError, UsageError
 from s2rm_data.core.optional import needed
-from s2rm_data.core.plugins import load_plugin
 from s2rm_data.core.progress import Progress
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, load_plugin
 from s2rm_data.core.signals import SAME_COMMAND, Interrupt
 from s2rm_data.making.parts import generate_part, merge
 from s2rm_data.making.run import Outcome, ShardSize, split_specs

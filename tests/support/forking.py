@@ -161,7 +161,7 @@ def serve(address: str) -> None:
         os.rename(f"{address}.new", address)  # noqa: PTH104 - whoever sees it can connect to it
         for name in PRELOADED:
             importlib.import_module(name)
-        importlib.import_module("s2rm_data.core.plugins")._all_entry_points()
+        importlib.import_module("s2rm_data.core.registry")._all_entry_points()
         # A forked process copies every page of memory that it touches. So it neither looks for garbage among all that
         # was imported nor finalises it at the end: the system takes a process's memory anyway.
         gc.collect()
@@ -234,7 +234,7 @@ def _run(
     added = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
     if added:
         sys.path[1:1] = added
-        importlib.import_module("s2rm_data.core.plugins")._all_entry_points.cache_clear()
+        importlib.import_module("s2rm_data.core.registry")._all_entry_points.cache_clear()
     sys.argv = words
     # The command's own, not those of the process that was forked: whether a stream can seek is looked at once.
     try:
