@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.amounts import size_nbytes
@@ -58,7 +58,14 @@ def generate(
     from s2rm_data.making.parts import generate_part
     from s2rm_data.making.run import generate as make
 
-    asked = _Asked.of(world, {**options, "seed": seed}, out, workers, shard_size, part, dask, overwrite, quiet)
+    told: dict[str, Any] = {
+        "seed": seed,
+        "workers": workers,
+        "shard_size": shard_size,
+        "overwrite": overwrite,
+        "quiet": quiet,
+    }
+    asked = _Asked.of(world, out, part=part, dask=dask, **told, **options)
     with asked.making.open() as splits, progress_for("generating", asked.world.unit, quiet=quiet) as shown:
         shared: dict[str, Any] = {"workers": asked.workers, "progress": shown}
         if dask is not None:
@@ -68,32 +75,19 @@ def generate(
         return make(splits, asked.path, shard_size=asked.shard_size, overwrite=overwrite, **shared)
 
 
-def plan(
-    world: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    seed: int = 0,
-    workers: int | None = None,
-    shard_size: int | None = None,
-    overwrite: bool = False,
-    part: str | None = None,
-    dask: str | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> list[Plan]:
-    """What `generate` would make, split by split, and about how large it is; writes nothing.
+def plan(world: str, out: PathLike | StorePath = "data.zarr", *, overwrite: bool = False, **options: Any) -> list[Plan]:
+    """What `generate` would make of the same arguments, split by split, and about how large it is; writes nothing.
 
     >>> sum(split.nbytes for split in s2.plan("bballs", balls="1-6"))  # doctest: +SKIP
     """
     from s2rm_data.making.run import plan_splits
 
-    asked = _Asked.of(world, {**options, "seed": seed}, out, workers, shard_size, part, dask, overwrite, quiet)
+    asked = _Asked.of(world, out, overwrite=overwrite, **options)
     with asked.making.open() as splits:
         return plan_splits(splits, asked.path, shard_size=asked.shard_size, overwrite=overwrite, part=asked.part)
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What is to be made, checked; what the world has to say of it was said."""
 
     world: World
@@ -106,17 +100,10 @@ class _Asked:
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        options: Mapping[str, Any],
-        out: PathLike | StorePath,
-        workers: int | None,
-        shard_size: int | None,
-        part: str | None,
-        dask: str | None,
-        overwrite: bool,
-        quiet: bool,
-    ) -> _Asked:
+        cls, name: str, out: PathLike | StorePath, /, *, part: str | None = None, dask: str | None = None,
+        workers: int | None = None, shard_size: int | None = None, overwrite: bool = False, quiet: bool = False,
+        **options: Any,
+    ) -> _Asked:  # fmt: skip
         from s2rm_data.display.progress import say
         from s2rm_data.making.run import ShardSize, worker_count
         from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
@@ -297,16 +284,9 @@ def train(
 
     options = {name: fields.pop(name) for name in training_option_names() if name in fields}
     overrides = Overrides(task=world, model=model, preset=preset, device=device, fields=fields, options=options)
-    request = TrainingRequest(
-        store=store,
-        overrides=overrides,
-        out=None if out is None else Path(out),
-        runs=runs,
-        resume=resume,
-        overwrite=overwrite,
-        cache=shard_cache(cache, cache_size),
-        log=tuple(log),
-    )
+    how: dict[str, Any] = {"runs": runs, "resume": resume, "overwrite": overwrite, "log": tuple(log)}
+    folder, through = None if out is None else Path(out), shard_cache(cache, cache_size)
+    request = TrainingRequest(store=store, overrides=overrides, out=folder, cache=through, **how)
     return train_request(request, listener_for(quiet=quiet))
 
 

@@ -92,8 +92,6 @@ def _revive(hint: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Numbers between two bounds, each included or not."""
-
     low: float = -math.inf
     high: float = math.inf
     low_included: bool = True
@@ -155,10 +153,7 @@ class one_of:  # noqa: N801
 
 
 class Misfit(ValueError):  # noqa: N818 - whoever asked makes an error of it
-    """A value that is not allowed; says what came and what is allowed.
-
-    Who asked knows whose fault it is: it becomes a `UsageError`, or a `DamagedStoreError` that names the document.
-    """
+    """What came and what is allowed; becomes a `UsageError`, or a `DamagedStoreError` that names the document."""
 
 
 class Check:
@@ -182,7 +177,7 @@ class Check:
             raise Misfit(f"{name} is {shown(value)}; it must be {self}{_suggestion(self.hint, value)}") from None
 
     def __call__(self, given: Any) -> Any:
-        """The value of what was given, as text or as a Python value, or a `UsageError` that says what it must be."""
+        """The value of what was given, as text or as a Python value, or a `UsageError`."""
         try:
             return self._fit(_from_text(_kind(self.hint), given))
         except _DoesNotFit:
@@ -190,12 +185,10 @@ class Check:
 
 
 def whole(low: int, high: int = 10**9) -> Check:
-    """A whole number from `low` to `high`."""
     return Check(Annotated[int, between(low, high)])
 
 
 def named(*names: str) -> Check:
-    """One of some names."""
     return Check(Annotated[str, one_of(*names)])
 
 
@@ -285,10 +278,10 @@ def _fitter(hint: Any) -> Callable[[Any], Any]:
     if origin is Annotated:
         return partial(_limited, _fitter(args[0]), args[1:])
     if origin in (typing.Union, types.UnionType):
-        return partial(_fitted_to_any, [_fitter(arg) for arg in args])
+        return partial(_fitted_to_any, list(map(_fitter, args)))
     if origin is tuple:
         each = args[-1] is Ellipsis
-        return partial(_listed, [_fitter(arg) for arg in (args[:1] if each else args)], each)
+        return partial(_listed, list(map(_fitter, args[:1] if each else args)), each)
     if hint is Any:
         return lambda value: value
     return partial(_number, hint) if hint in (int, float) else partial(_instance, origin or hint)
@@ -360,7 +353,6 @@ _NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _allowed(hint: Any) -> str:
-    """What a hint takes, in words."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         choices = [limit for limit in args[1:] if isinstance(limit, one_of)]

@@ -197,7 +197,6 @@ class Registry:
             ) from error
 
     def name_of(self, entry: Any) -> str | None:
-        """The name under which an entry is found, if it is."""
         for name, (brought, _) in added(self.attribute).items():
             if brought is entry:
                 return name

@@ -172,7 +172,6 @@ class Attributes(dict[str, Any]):
 
 
 def check_group(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Attributes of a split's group document."""
     fields = exactly("a group", document, ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
     expect((fields["node_type"], fields["zarr_format"]) == ("group", 3), "is not a Zarr 3 group")
     expect(isinstance(fields["attributes"], dict), "attributes are not a table")

@@ -68,17 +68,9 @@ def array_document(spec: ArraySpec, first_dim: str, count: int, shard: int) -> d
     attributes = {"description": spec.description, **dict(spec.attributes)}
     if spec.units:
         attributes["units"] = spec.units
-    layout = ArrayLayout(
-        path=spec.name,
-        dtype=np.dtype(spec.dtype),
-        shape=(count, *spec.shape),
-        dims=(first_dim, *spec.dims),
-        chunk=spec.chunk,
-        shard=shard,
-        level=spec.level,
-        attributes=attributes,
-    )
-    return layout.document()
+    shape, dims = (count, *spec.shape), (first_dim, *spec.dims)
+    stored: Any = {"chunk": spec.chunk, "shard": shard, "level": spec.level, "attributes": attributes}
+    return ArrayLayout(path=spec.name, dtype=np.dtype(spec.dtype), shape=shape, dims=dims, **stored).document()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +140,8 @@ class ArrayLayout:
         _SLOTS.fitted("sequences per shard", self.shard)
         _LEVEL.fitted("compression level", self.level)
         expect(self.shard % self.chunk == 0, f"shards of {self.shard} sequences do not hold chunks of {self.chunk}")
-        expect(
-            self.chunk_nbytes <= documents.MOST_CHUNK_BYTES,
-            f"chunks of {self.chunk_nbytes:,} bytes; at most {documents.MOST_CHUNK_BYTES:,} are allowed",
-        )
+        nbytes, most = self.chunk_nbytes, documents.MOST_CHUNK_BYTES
+        expect(nbytes <= most, f"chunks of {nbytes:,} bytes; at most {most:,} are allowed")
         named = len(self.dims) == len(self.shape) and all(isinstance(dim, str) and len(dim) <= 100 for dim in self.dims)
         expect(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
         if PACKED_BITS in self.attributes:
@@ -255,15 +245,13 @@ class SplitSpec:
 
     def shard_objects(self, index: int, shards: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
         """Object name -> bytes of shard number `index`, from array name -> bytes; every array must be there."""
-        dimensions = self.entry.arrays
-        return {shard_object(f"{self.group}/{name}", index, dims): shards[name] for name, dims in dimensions.items()}
+        names = self.entry.shard_objects(self.group, index)
+        return {name: shards[array.name] for name, array in zip(names, self.arrays, strict=True)}
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of every array."""
-        return {
-            f"{self.group}/{spec.name}": array_document(spec, self.first_dim, self.count, self.shard)
-            for spec in self.arrays
-        }
+        how = self.first_dim, self.count, self.shard
+        return {f"{self.group}/{spec.name}": array_document(spec, *how) for spec in self.arrays}
 
     def documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""

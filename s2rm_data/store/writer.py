@@ -214,10 +214,7 @@ class StoreWriter:
         entry = {spec.group: spec.entry}
         for name in self.place.names(spec.group):
             if name in documents or is_shard(name, entry):
-                raise ConflictError(
-                    f"{self.place.path / name} is there, but it is not in the manifest: nobody knows whose it is. Move "
-                    "it elsewhere, or choose another --out"
-                )
+                raise foreign(self.place, name, "--out")
 
     def _restore_documents(self) -> None:
         """Put the metadata of new groups right: where there is no lock, another writer may have removed or replaced
@@ -235,12 +232,16 @@ class StoreWriter:
         self.pacer.added()
 
     def commit(self) -> None:
-        """Commit what was added, if anything was."""
         self.pacer.commit()
 
     def _save(self) -> None:
         with self._mutex:
             self.manifest.save(self.place)
+
+
+def foreign(place: Place, name: str, other: str) -> ConflictError:
+    whose = "is there, but it is not in the manifest: nobody knows whose it is. Move it elsewhere, or choose another"
+    return ConflictError(f"{place.path / name} {whose} {other}")
 
 
 def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[str, Entry]:
