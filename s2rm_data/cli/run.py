@@ -10,18 +10,12 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.core.errors import (
-    DiskError,
-    InterruptedRunError,
-    S2RMError,
-    S2RMWarning,
-    UsageError,
-    nearest,
-)
+from s2rm_data.core.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, UsageError, nearest
 from s2rm_data.core.signals import begin_program, end_at_once, interrupt_message, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
@@ -107,8 +101,14 @@ def _fail(message: str, status: int) -> NoReturn:
 
 
 def say_json(**fields: Any) -> None:
-    """A summary on standard output."""
     click.echo(json.dumps(fields))
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """The rows of a table as lines; `sides` has for each column "<" or ">", where its cells stand."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [form.format(*row).rstrip() for row in rows]
 
 
 def printable(text: str) -> str:

@@ -29,7 +29,7 @@ PYTHON = "python"
 # What the commands import, most of them only when they need it.
 PRELOADED = (
     "h5py", "matplotlib.pyplot", "torch", "torch._dynamo", "s2rm_data.cli.data", "s2rm_data.cli.train",
-    "s2rm_data.cli.eval", "s2rm_data.cli.export", "s2rm_data.cli.preview", "s2rm_data.cli.inspect",
+    "s2rm_data.cli.eval", "s2rm_data.cli.export", "s2rm_data.cli.view", "s2rm_data.cli.inspect",
     "s2rm_data.cli.regroup", "s2rm_data.generators.bballs.making.ball_source",
     "s2rm_data.generators.sc2.making.battle_source",
     "s2rm_data.training.protocol", "s2rm_data.training.resolve", "s2rm_data.evaluation.evaluate",
