@@ -78,8 +78,7 @@ def _print_group(group: Any) -> None:
     click.echo(_printable(f"{group.path}  {len(group):,} {unit}s, {human(group.nbytes)}"))
     width = max(len(name) for name in group.arrays)
     for name, array in group.arrays.items():
-        shape = " x ".join(f"{size} {dim}" for dim, size in zip(array.dims, array.shape, strict=True))
-        click.echo(_printable(f"  {name:<{width}}  {array.dtype!s:<8} {shape}"))
+        click.echo(_printable(f"  {name:<{width}}  {array.dtype!s:<8} {array.words()}"))
     config = settings.get("config", {})
     if isinstance(config, dict):
         config = ", ".join(f"{key} {value}" for key, value in sorted(config.items()))

@@ -222,17 +222,13 @@ def array_scene(group: Group, number: int, milliseconds: int) -> Scene:
     total = group[name].shape[1] if name else max(lengths, default=1)
     values = {key: np.asarray(array[number]) for key, array in numeric.items() if key != name}
     timed = {key: found for key, found in values.items() if found.ndim and len(found) == total}
-    raster = None if name is None else _raster(name, as_images(group[name][number], group[name].shape[2:]))
-    steps = min(total, _MOST_STEPS) if raster is None else len(raster.values)
+    layers = [_raster(name, as_images(group[name][number], group[name].shape[2:]))] if name else []
+    arena = Arena(extent=layers[0].extent, y_down=True) if layers else None
+    steps = len(layers[0].values) if layers else min(total, _MOST_STEPS)
     shown = f"{total:,}" if steps == total else f"the first {steps:,} of {total:,}"
-    return Scene(
-        steps=steps,
-        arena=None if raster is None else Arena(extent=raster.extent, y_down=True),
-        layers=() if raster is None else (raster,),
-        panels=[_curves(key, found[:steps]) for key, found in timed.items()],
-        facts=[("steps", shown), *((key, _words(found)) for key, found in values.items() if key not in timed)],
-        milliseconds=milliseconds,
-    )
+    facts = [("steps", shown), *((key, _words(found)) for key, found in values.items() if key not in timed)]
+    curves = [_curves(key, found[:steps]) for key, found in timed.items()]
+    return Scene(steps=steps, arena=arena, layers=layers, panels=curves, facts=facts, milliseconds=milliseconds)
 
 
 def _raster(name: str, images: NDArray[np.float64]) -> Raster:
@@ -247,11 +243,8 @@ def _raster(name: str, images: NDArray[np.float64]) -> Raster:
 def _curves(name: str, values: NDArray[Any]) -> Curves:
     lines = values.reshape(len(values), -1)[:, :MOST_LINES]
     titles = [name] if lines.shape[1] == 1 else [str(line) for line in range(lines.shape[1])]
-    curves = [
-        Curve(title=title, values=lines[:, n].astype(np.float64), colour=_COLOURS[n % len(_COLOURS)])
-        for n, title in enumerate(titles)
-    ]
-    return Curves(title=name, curves=curves)
+    drawn = zip(titles, lines.T.astype(np.float64), _COLOURS, strict=False)  # as many colours as lines at the most
+    return Curves(title=name, curves=[Curve(title=title, values=line, colour=colour) for title, line, colour in drawn])
 
 
 def _words(values: NDArray[Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
@@ -113,8 +113,7 @@ class _PartRun:
             self.made.save(self.place)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merged:
+class Merged(NamedTuple):
     """`parts` were entered; 0 if an earlier merge had done so. `objects` and `nbytes` of the merged groups."""
 
     parts: int
@@ -177,9 +176,8 @@ class _Merge:
         ending = f"-of-{plan.count:05}.json"
         foreign = sorted(name for name in there if name.endswith(".json") and not name.endswith(ending))
         if foreign:
-            raise ConflictError(
-                f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; remove it, or make all parts again"
-            )
+            advice = "remove it, or make all parts again"
+            raise ConflictError(f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; {advice}")
         entries: dict[str, Entry] = {}
         absent: list[int] = []
         unfinished: list[str] = []
@@ -202,11 +200,9 @@ class _Merge:
             listed = ", ".join(map(str, absent[:20])) + (", ..." if len(absent) > 20 else "")
             problems.insert(0, f"missing of {self._plan.count} parts: {listed}")
         if problems:
-            more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
-            raise DamagedStoreError(
-                f"{self._place.path} cannot be merged yet: {'; '.join(problems[:3])}{more}. "
-                "Run these parts (again), then merge"
-            )
+            listed = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
+            advice = "Run these parts (again), then merge"
+            raise DamagedStoreError(f"{self._place.path} cannot be merged yet: {listed}. {advice}")
 
     def _check_present(self, entries: Mapping[str, Entry], verify: bool, progress: Progress) -> None:
         """Whether every object is there and has its size; with `verify`, its SHA-256."""
@@ -217,9 +213,8 @@ class _Merge:
             else:
                 with self._place.opened(name) as opened:
                     if opened.nbytes != entry.nbytes:
-                        raise DamagedStoreError(
-                            f"{self._place.path / name}: has {opened.nbytes} bytes where its part made {entry.nbytes}"
-                        )
+                        sizes = f"has {opened.nbytes} bytes where its part made {entry.nbytes}"
+                        raise DamagedStoreError(f"{self._place.path / name}: {sizes}")
             progress.advance(entry.nbytes)
 
     def _commit(self, entries: Mapping[str, Entry]) -> None:

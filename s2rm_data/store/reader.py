@@ -62,6 +62,10 @@ class StoredArray:
         """Names of the dimensions as read."""
         return (*self.layout.dims[:-1], self.layout.dims[-1].removeprefix("packed_"))
 
+    def words(self, first: int = 0) -> str:
+        """`100 sequence x 48 y x 48 x`: sizes and names of its dimensions, from the `first` on."""
+        return " x ".join(f"{size} {dim}" for dim, size in zip(self.dims[first:], self.shape[first:], strict=True))
+
     def __len__(self) -> int:
         return self.layout.shape[0]
 

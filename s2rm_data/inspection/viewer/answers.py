@@ -78,17 +78,15 @@ class Answers:
 
     def table(self) -> dict[str, Any]:
         """The store's worlds with the paths of their groups, and the runs."""
-        worlds = [
-            {"name": name, "title": _title(name), "groups": paths} for name, paths in self._groups_by_world().items()
-        ]
+        paths = self._groups_by_world()
+        worlds = [{"name": name, "title": _title(name), "groups": paths[name]} for name in paths]
         runs = [] if self._predictor is None else list(self._predictor.runs())
         name = self._store.path.name or str(self._store.path)
         return {"store": name, "worlds": worlds, "runs": runs, "dropped": list(DROPPED), "starts": None}
 
     def about(self, path: str) -> dict[str, Any]:
         group = self._group(path)
-        word = next(iter(group.arrays.values())).dims[0]
-        return {"count": len(group), "unit": word}
+        return {"count": len(group), "unit": next(iter(group.arrays.values())).dims[0]}
 
     def scene(self, group: str, number: str) -> Scene:
         found, inspection, n = self._sequence(group, number)
