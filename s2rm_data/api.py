@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.amounts import size_nbytes
 from s2rm_data.core.errors import UsageError
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, plugins_loaded
 from s2rm_data.store import Group, Store
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def generate(
     with asked.making.open() as splits, progress_for("generating", asked.world.unit, quiet=quiet) as shown:
         shared: dict[str, Any] = {"workers": asked.workers, "progress": shown}
         if dask is not None:
-            return asked.on_dask(dask, **shared)
+            from s2rm_data.making.cluster import Job, generate_on_dask
+
+            job = Job(asked.world.name, asked.options, str(asked.path.absolute()), asked.shard_size, plugins_loaded())
+            return generate_on_dask(job, dask, **shared)
         if asked.part is not None:
             return generate_part(splits, asked.path, asked.part, shard_size=asked.shard_size, **shared)
         return make(splits, asked.path, shard_size=asked.shard_size, overwrite=overwrite, **shared)
@@ -116,13 +119,6 @@ class _Asked(NamedTuple):
         for note in () if quiet else making.notes:
             say(note)
         return made
-
-    def on_dask(self, address: str, **shared: Any) -> Outcome:
-        from s2rm_data.core.registry import plugins_loaded
-        from s2rm_data.making.cluster import Job, generate_on_dask
-
-        told: dict[str, Any] = {"options": self.options, "shard_size": self.shard_size, "plugins": plugins_loaded()}
-        return generate_on_dask(Job(world=self.world.name, path=str(self.path.absolute()), **told), address, **shared)
 
 
 def _part(part: str | None, dask: str | None, *, overwrite: bool) -> Part | None:

@@ -185,10 +185,7 @@ def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.P
 
 
 def _heard(command: list[str], log: IO[str], name: str) -> tuple[int, str]:
-    """Exit status of a program and what it said on standard error, which also goes to the log.
-
-    How far it is is told now and then; one that is done sooner says nothing.
-    """
+    """Exit status of a program and what it said on standard error; that goes to the log, its progress to the user."""
     said, told = [], time.monotonic()
     with _started(command, log) as child:
         assert child.stderr

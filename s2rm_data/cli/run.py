@@ -94,7 +94,10 @@ def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
 def _fail(message: str, status: int) -> NoReturn:
     end_at_once()
     click.echo(printable(message), err=True)
-    _flush_output()
+    try:  # what cannot be written must not change the exit status
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
     if status == InterruptedRunError.exit_status:
         os._exit(status)  # not to wait for threads that may still be at work
     sys.exit(status)
@@ -114,14 +117,6 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
 def printable(text: str) -> str:
     """A message without what a terminal would act upon: names of files can hold any characters."""
     return "".join(c if c.isprintable() or c == "\n" or "\ud800" <= c <= "\udfff" else ascii(c)[1:-1] for c in text)
-
-
-def _flush_output() -> None:
-    """Write what is left to write; what cannot be written must not change the exit status."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _discard_output()
 
 
 def _close_pipe() -> NoReturn:

@@ -83,7 +83,10 @@ def view(
     if export is None:
         _serve(answers, port, _first_shown(opened, groups, numbers), browser=not no_browser)
         return
-    _check_target(export, overwrite)
+    if not export.parent.is_dir():
+        raise UsageError(f"the folder {export.parent} does not exist; create it first, or choose another --export")
+    if export.is_dir() or (export.exists() and not overwrite):
+        raise ConflictError(f"{export} is there already; choose another --export, or replace it with --overwrite")
     with progress_for("exporting", "answers", quiet=False) as progress:
         nbytes = write_page(answers, export, chosen, _numbers(numbers or "0-2"), progress)
     click.echo(str(export))
@@ -150,13 +153,6 @@ def _has_screen() -> bool:
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _check_target(export: Path, overwrite: bool) -> None:
-    if not export.parent.is_dir():
-        raise UsageError(f"the folder {export.parent} does not exist; create it first, or choose another --export")
-    if export.is_dir() or (export.exists() and not overwrite):
-        raise ConflictError(f"{export} is there already; choose another --export, or replace it with --overwrite")
-
-
 def _options_of(world: World) -> tuple[Option, ...]:
     inspection = world.inspection()
     return inspection.preview_options if inspection else ()
@@ -190,7 +186,9 @@ def preview(store: StorePath, group: str | None, number: int, rows: int, out: Pa
         _save(*_drawn_file(store, group, rows, given), out)
         return
     opened = Store(store)
-    chosen = opened[group or _first_group(opened)]
+    if not group and not opened.groups:
+        raise UsageError(f"{opened.path} has no finished group to draw")
+    chosen = opened[group or min(opened.groups, key=lambda path: not path.endswith("/train"))]
     if not 0 <= number < len(chosen):
         raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
     options = world_values([world_of(chosen)], _options_of, given)
@@ -224,13 +222,6 @@ def _drawn_file(path: Path, group: str | None, rows: int, given: dict[str, Any])
             world_values([world], _options_of, given)
             return inspection, drawn
     raise UsageError(f"{path} is neither a store nor a replay saved by s2rm-data sc2-server; give one of them")
-
-
-def _first_group(store: Store) -> str:
-    groups = store.groups
-    if not groups:
-        raise UsageError(f"{store.path} has no finished group to draw")
-    return next((group for group in groups if group.endswith("/train")), groups[0])
 
 
 def _check_folder(out: Path) -> None:

@@ -8,19 +8,8 @@ from 1 to 1000". A `Check` asks whether a value fits a hint; what came and what 
     whole(1, 1000).fitted("steps of the plan", document["n"])    # a document: the value, or a `Misfit`
 
 Configs are frozen keyword-only dataclasses, checked when made, that go to JSON and back unchanged. A field says what it
-takes where it is declared; `check_fields`, called from `__post_init__`, sees to it, and rules between fields follow as
-`require`:
-
-    @dataclass(frozen=True, kw_only=True)
-    class WalkConfig:
-        steps: Annotated[int, between(1, 1000)] = 100
-        speed: Annotated[float, above(0, at_most=10)] = 1.0
-        gait: Annotated[str, one_of("walk", "run")] = "walk"
-        rests: Annotated[int, between(1, 1000)] | None = None
-
-        def __post_init__(self) -> None:
-            check_fields(self)
-            require(self, "rests", (self.rests or 0) <= self.steps, f"at most steps ({self.steps})")
+takes where it is declared, as in `gait: Annotated[str, one_of("walk", "run")] = "walk"`; `check_fields`, called from
+`__post_init__`, sees to it, and rules between fields follow as `require`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,10 @@ def load_plugin(named: str) -> Plugin:
         return known
     if not any(exports(module, attribute) for attribute in EXPORTS):
         raise UsageError(f"the plug-in {named} exports nothing to add; it should define one of {', '.join(EXPORTS)}")
-    plugin = Plugin(module.__name__, str(getattr(module, "__version__", "") or _file_version(module)))
+    file, version = getattr(module, "__file__", None), getattr(module, "__version__", "")
+    if file and not version:  # what tells one state of a file from another
+        version = f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}"
+    plugin = Plugin(module.__name__, str(version))
     _loaded.append((module, plugin, str(Path(named).absolute()) if named.endswith(".py") else named))
     return plugin
 
@@ -82,12 +85,6 @@ def load_plugin(named: str) -> Plugin:
 def plugins_loaded() -> list[str]:
     """Names that `load_plugin` takes to load again, in another process, what was loaded here."""
     return [named for *_, named in _loaded]
-
-
-def _file_version(module: ModuleType) -> str:
-    """What tells one state of a file from another where it has no `__version__`."""
-    file = getattr(module, "__file__", None)
-    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}" if file else ""
 
 
 def _import_module(name: str) -> ModuleType:

@@ -66,10 +66,7 @@ class Inspection:
             yield captioned(enlarged.convert("RGB"), f"{group.path} #{number}, {name}, step {step}")
 
     def preview(self, group: Group, number: int, rows: int, progress: Progress, **options: Any) -> Preview:
-        """One sequence as an animation, and the first ones as rows of a contact sheet.
-
-        `options` are those of `preview_options`, all of them. `progress` may be started and advanced.
-        """
+        """One sequence as an animation, and the first ones as a contact sheet; `options`: all of `preview_options`."""
         numbers = list(range(min(rows, len(group))))
         drawn = [list(self.pictures(group, n)) for n in numbers]
         steps = spread(len(drawn[0]), SHEET_COLUMNS)

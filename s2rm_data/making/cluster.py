@@ -30,7 +30,7 @@ RETRIES = 2  # of a task that failed; those of dead workers come on top
 CONNECT_SECONDS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Job:
     """What every worker is told: plain values, that travel."""
 

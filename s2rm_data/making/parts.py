@@ -20,7 +20,7 @@ from s2rm_data.store.documents import Entry, json_bytes
 from s2rm_data.store.existing import check_split, existing_manifest, has_parts
 from s2rm_data.store.layout import META, PARTS, PLAN, SplitSpec
 from s2rm_data.store.manifest import Manifest, check_object, is_sound
-from s2rm_data.store.parts import Part, PartManifest, PartPlan, part_names, plan_digest
+from s2rm_data.store.parts import Part, PartManifest, PartPlan
 from s2rm_data.store.place import Place, place_of
 from s2rm_data.store.writer import Pacer, write_objects
 
@@ -53,22 +53,18 @@ class _PartRun:
     def __init__(self, place: Place, manifest: Manifest, specs: Sequence[SplitSpec], part: Part) -> None:
         self.place, self.manifest, self.specs = place, manifest, specs
         self.plan = PartPlan.of(specs, part.count)
-        self._agree()
+        if not has_parts(place):
+            name = f"{PARTS}/{PLAN}"
+            place.write_new(name, [self.plan.to_bytes()])  # unless another part was faster
+            place.sync([name])
+        self.plan.check_same(PartPlan.read(place), place)
         self.made = self._resumed(part)
         self._mutex = threading.Lock()
         self._pacer = Pacer(self._save, place.least_commit_seconds)
 
-    def _agree(self) -> None:
-        """Write down what all parts make together, or compare it with what an earlier part wrote."""
-        if not has_parts(self.place):
-            name = f"{PARTS}/{PLAN}"
-            self.place.write_new(name, [self.plan.to_bytes()])  # unless another part was faster
-            self.place.sync([name])
-        self.plan.check_same(PartPlan.read(self.place), self.place)
-
     def _resumed(self, part: Part) -> PartManifest:
         """What an interrupted run of this part has made and is still there."""
-        empty = PartManifest(part, plan_digest(self.plan))
+        empty = PartManifest(part, self.plan.digest)
         if not self.place.has(part.name):
             return empty
         try:
@@ -172,7 +168,7 @@ class _Merge:
 
     def _collected(self) -> dict[str, Entry]:
         """Every shard of the plan, from the parts or from the root; what is missing is named."""
-        plan, there = self._plan, {*part_names(self._place)}
+        plan, there = self._plan, {*self._place.names(PARTS)} - {f"{PARTS}/{PLAN}"}
         ending = f"-of-{plan.count:05}.json"
         foreign = sorted(name for name in there if name.endswith(".json") and not name.endswith(ending))
         if foreign:

@@ -90,10 +90,7 @@ def plan_splits(
     overwrite: bool = False,
     part: Part | None = None,
 ) -> list[Plan]:
-    """Sequences and bytes of each split, and what of it is there, without writing; refuses what a run would refuse.
-
-    With `part`, only the splits and sequences of that part.
-    """
+    """Sequences and bytes of each split (or of one part), and what is there; refuses what a run would refuse."""
     specs = split_specs(sources, shard_size)
     found = already_there(place_of(path), [] if overwrite else specs)
     if part is None:

@@ -113,19 +113,21 @@ class ShardCache:
         self, target: NDArray[np.uint8], name: str, rows: NDArray[np.int64], size: int, sums: NDArray[np.uint32]
     ) -> bool:
         """Whether every row was there, and as it was when the file was checked."""
-        try:
-            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return False
-        try:
+        with contextlib.suppress(OSError), self._opened(name) as descriptor:
             for place, row in zip(target, rows.tolist(), strict=True):
                 if os.preadv(descriptor, [place], row * size) != size or google_crc32c.value(place) != sums[row]:
                     return False
-        except OSError:
-            return False
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Whatever lies there: neither a link is followed nor a pipe waited for."""
+        descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            yield descriptor
         finally:
             os.close(descriptor)
-        return True
 
     def want(self, array: StoredArray, shard: int) -> None:
         """Fetch a shard in the background: it will be read soon."""
@@ -172,12 +174,7 @@ class ShardCache:
 
     def _checked(self, name: str, nbytes: int, size: int) -> NDArray[np.uint32] | None:
         """The checksums of a file's rows, if it is there, whole and unchanged since it was written."""
-        try:
-            # Whatever lies there: neither a link is followed nor a pipe waited for.
-            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return None
-        try:
+        with contextlib.suppress(OSError), self._opened(name) as descriptor:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes + 4:
                 return None
@@ -188,10 +185,7 @@ class ShardCache:
                 sums.append(_sums(piece, size))
                 left -= len(piece)
             return np.concatenate(sums) if os.read(descriptor, 5) == digest.digest() and sums else None
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
+        return None
 
     def _write(self, array: StoredArray, shard: int, name: str, size: int) -> NDArray[np.uint32]:
         partial = self.folder / f"{name}.{secrets.token_hex(8)}{PARTIAL}"

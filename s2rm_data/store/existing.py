@@ -72,10 +72,8 @@ def existing_manifest(place: Place) -> Manifest | None:
     if headless:
         raise DamagedStoreError(f"{place.path / META}: is missing, and the manifest with it")
     if names:
-        raise ConflictError(
-            f"{place.path} holds something else ({', '.join(names[:3])}) and is not an s2rm-data store"
-            f"{_stores_inside(place)}; choose another --out"
-        )
+        what = f"something else ({', '.join(names[:3])}) and is not an s2rm-data store{_stores_inside(place)}"
+        raise ConflictError(f"{place.path} holds {what}; choose another --out")
     return None
 
 
@@ -211,6 +209,5 @@ def _check_bytes(place: Place, manifest: Manifest, group: str) -> None:
             except UnreadableError:
                 raise
             except DamagedStoreError as error:
-                raise DamagedStoreError(
-                    f"{error}; `s2rm-data repair {place.path} {group}` repairs it, --overwrite makes all of it again"
-                ) from None
+                repair = f"`s2rm-data repair {place.path} {group}` repairs it, --overwrite makes all of it again"
+                raise DamagedStoreError(f"{error}; {repair}") from None

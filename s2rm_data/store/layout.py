@@ -116,10 +116,11 @@ class ArrayLayout:
     def from_document(cls, path: str, document: Mapping[str, Any]) -> ArrayLayout:
         """Raises `Misfit` unless the document is, to the byte, one that `document` writes, in bounds."""
         try:
-            sharding = document["codecs"][0]["configuration"]
+            sharding, name = document["codecs"][0]["configuration"], document["data_type"]
+            expect(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
             layout = cls(
                 path=path,
-                dtype=_dtype(document["data_type"]),
+                dtype=np.dtype(name).newbyteorder("<"),
                 shape=_shape(document["shape"]),
                 dims=tuple(document["dimension_names"]),
                 chunk=sharding["chunk_shape"][0],
@@ -169,11 +170,6 @@ class ArrayLayout:
 
     def shard_object(self, index: int) -> str:
         return shard_object(self.path, index, len(self.shape))
-
-
-def _dtype(name: Any) -> np.dtype[Any]:
-    expect(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
-    return np.dtype(name).newbyteorder("<")
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:

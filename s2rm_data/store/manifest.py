@@ -87,11 +87,15 @@ class Manifest:
         return ("/" not in name and name.endswith(".json")) or is_shard(name, self.groups) or name in needed
 
     def to_bytes(self) -> bytes:
+        """The root document with the seal as the last entry of its manifest, spelled once."""
         body: dict[str, Any] = {
             "groups": {name: {"arrays": g.arrays, "shards": g.shards} for name, g in self.groups.items()},
             "objects": documents.listed_objects(self.objects),
         }
-        return _sealed(root_document(body, {path: self.documents[path] for path in self.visible()}))
+        document = root_document(body, {path: self.documents[path] for path in self.visible()})
+        before, end, after = json_bytes(document).partition(_END_OF_MANIFEST)
+        seal = hashlib.sha256(before + end + after).hexdigest()
+        return before + f'{_SEAL}"{seal}"'.encode() + end + after
 
     def visible(self) -> set[str]:
         """Paths of the complete groups, of those above them, and of their arrays."""
@@ -175,13 +179,6 @@ def is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
         return False
     dimensions = groups[group].arrays.get(array)
     return dimensions == 1 + len(match[2]) // 2 and int(match[1]) < groups[group].shards
-
-
-def _sealed(document: dict[str, Any]) -> bytes:
-    """A root document with the seal as the last entry of its manifest, spelled once."""
-    before, end, after = json_bytes(document).partition(_END_OF_MANIFEST)
-    seal = hashlib.sha256(before + end + after).hexdigest()
-    return before + f'{_SEAL}"{seal}"'.encode() + end + after
 
 
 def _is_sealed(data: bytes, document: dict[str, Any]) -> bool:

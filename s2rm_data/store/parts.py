@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -109,6 +109,10 @@ class PartPlan:
             _ = found.entries
         return found
 
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
     @cached_property
     def entries(self) -> dict[str, GroupEntry]:
         """What the manifest is to say of each group; raises `Misfit` for documents that cannot be."""
@@ -192,18 +196,10 @@ class PartManifest:
         with naming(place.path / part.name):
             fields = exactly("the part", _fields(data), ("part", "plan", "objects"))
             expect(fields["part"] == str(part), f"says that it is part {fields['part']!r}")
-            expect(fields["plan"] == plan_digest(plan), "is part of another plan")
+            expect(fields["plan"] == plan.digest, "is part of another plan")
             names = plan.objects_of(part)
             objects = documents.check_objects(fields["objects"], lambda name: name in names)
         return cls(part, fields["plan"], objects)
-
-
-def plan_digest(plan: PartPlan) -> str:
-    return hashlib.sha256(plan.to_bytes()).hexdigest()
-
-
-def part_names(place: Place) -> Iterator[str]:
-    return (name for name in place.names(PARTS) if name != f"{PARTS}/{PLAN}")
 
 
 def _fields(data: bytes) -> dict[str, Any]:

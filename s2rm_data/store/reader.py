@@ -37,10 +37,7 @@ from s2rm_data.store.place import OpenObject, Place, place_of
 
 
 class StoredArray:
-    """One array of a split; index it along its first dimension with an integer, a slice or a list of integers.
-
-    Bit-packed arrays read as 0 and 1 (`packed` reads them as stored).
-    """
+    """One array of a split; bit-packed ones read as 0 and 1 (`packed` reads them as stored)."""
 
     def __init__(self, store: Store, layout: ArrayLayout) -> None:
         self._store = store
@@ -88,7 +85,11 @@ class StoredArray:
 
     def _gather(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         layout = self.layout
-        out = self._allocate(len(positions))
+        try:
+            out = np.empty((len(positions), *layout.shape[1:]), dtype=self.dtype)
+        except (MemoryError, ValueError):
+            nbytes = len(positions) * layout.chunk_nbytes // layout.chunk
+            raise UsageError(f"{layout.path}: {nbytes:,} bytes do not fit into memory; read fewer rows") from None
         if self._store.cache is not None:
             shards = positions // layout.shard
             needed = np.unique(shards)
@@ -104,13 +105,6 @@ class StoredArray:
         for (chunk, values), rows in zip(self._chunks(chunks[bounds]), np.split(order, bounds)[1:], strict=True):
             out[rows] = values[positions[rows] - chunk * layout.chunk]
         return out
-
-    def _allocate(self, rows: int) -> NDArray[Any]:
-        try:
-            return np.empty((rows, *self.layout.shape[1:]), dtype=self.dtype)
-        except (MemoryError, ValueError):
-            nbytes = rows * self.layout.chunk_nbytes // self.layout.chunk
-            raise UsageError(f"{self.layout.path}: {nbytes:,} bytes do not fit into memory; read fewer rows") from None
 
     def _chunks(self, chunks: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
         """(number, values) of the given chunks, ascending; a shard is opened once."""
@@ -266,10 +260,7 @@ class Group:
 
 
 class Store:
-    """A store opened for reading; indexing it with a group's path opens that group.
-
-    `path` is a folder, or the address of a bucket such as s3://mine/data.zarr. With `cache`, it is read through that.
-    """
+    """A store opened for reading, through `cache` if there is one; indexing it with a group's path opens that group."""
 
     def __init__(self, path: str | os.PathLike[str] | Url | Place, *, cache: ShardCache | None = None) -> None:
         self.cache = cache

@@ -201,7 +201,13 @@ class StoreWriter:
         intent = Intent(names=frozenset(names))
         if self.place.locks:  # elsewhere two writers may begin at once, and neither may remove what the other has begun
             intent.begin(self.place)
-        self._created |= add_group(self.place, self.manifest, spec)
+        documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
+        written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
+        for name, data in written.items():  # in order: a folder without its zarr.json is nobody's
+            self.manifest.objects |= write_objects(self.place, {name: [data]})
+        self._created |= written
+        self.manifest.documents |= documents
+        self.manifest.groups[spec.group] = spec.entry
         self.manifest.save(self.place)
         if self.place.locks:
             intent.finish(self.place, self.manifest)
@@ -249,17 +255,6 @@ def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[
         place.write_whole(name, data)
     place.sync(objects)
     return {name: Entry.of(data) for name, data in objects.items()}
-
-
-def add_group(place: Place, manifest: Manifest, spec: SplitSpec) -> dict[str, bytes]:
-    """Write the metadata of a new group and of those above it, and enter them in the manifest; returns them by name."""
-    documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
-    written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
-    for name, data in written.items():  # in order: a folder without its zarr.json is nobody's
-        manifest.objects |= write_objects(place, {name: [data]})
-    manifest.documents |= documents
-    manifest.groups[spec.group] = spec.entry
-    return written
 
 
 class SplitWriter:

@@ -360,11 +360,9 @@ class OpenRemote(OpenObject):
             yield from self._get(*zip(*group, strict=True))
 
     def _get(self, starts: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
-        place = self._place
+        place, wanted = self._place, {"starts": starts, "lengths": lengths}
         with place._errors(self._name):
-            found = place._retried(
-                lambda: place._obstore.get_ranges(place._client, self._name, starts=starts, lengths=lengths)
-            )
+            found = place._retried(lambda: place._obstore.get_ranges(place._client, self._name, **wanted))
         return [bytes(piece) for piece in found]
 
 
