@@ -1,4 +1,7 @@
-"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`)."""
+"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`).
+
+docs/api.md shows each at work.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +53,6 @@ def generate(
     `scenario=["3s5z", "2s3z"]`. What is there already is not made again, so that an interrupted call is resumed by
     calling it again. `part="3/20"` makes the third of twenty parts, which `merge` puts together; `dask` is the address
     of a cluster that makes all of them. Returns what was made.
-
-    >>> import s2rm_data as s2
-    >>> s2.generate("bballs", out="data.zarr", balls=3, train=100, val=10, test=10)  # doctest: +SKIP
     """
     from s2rm_data.display.progress import progress_for
     from s2rm_data.making.parts import generate_part
@@ -109,11 +109,10 @@ class _Asked(NamedTuple):
     ) -> _Asked:  # fmt: skip
         from s2rm_data.display.progress import say
         from s2rm_data.making.run import ShardSize, worker_count
-        from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
 
         world = WORLDS.load(name)
         making = world.prepare(options)
-        size = ShardSize(asked=shard_size, usual=making.shard_size or DEFAULT_SHARD_SIZE)
+        size = ShardSize(asked=shard_size, usual=making.shard_size)
         one = _part(part, dask, overwrite=overwrite)
         made = cls(world, options, making, store_path(out), worker_count(workers), size, one)
         for note in () if quiet else making.notes:
@@ -175,10 +174,6 @@ def open(path: PathLike | StorePath, *, cache: PathLike | None = None, cache_siz
 
     With `cache`, a folder, what is read is fetched in whole shards and kept there, decoded, up to `cache_size`
     (50GB); training on such a store holds no sequences in memory.
-
-    >>> store = s2.open("data.zarr")  # doctest: +SKIP
-    >>> store["bballs/train"]["frames"][7].shape  # doctest: +SKIP
-    (100, 48, 48)
     """
     return Store(path, cache=shard_cache(cache, cache_size))
 
@@ -220,9 +215,6 @@ def dataset(
     `window` is T; None takes whole sequences, from their first frame. Windows begin anywhere, and item i is a function
     of (seed, epoch, i) alone: call `set_epoch(n)` at the beginning of each epoch to get other windows.
     `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls.
-
-    >>> data = s2.dataset(store["bballs/train"], window=20)  # doctest: +SKIP
-    >>> loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True, num_workers=2)  # doctest: +SKIP
     """
     from s2rm_data.learning.dataset import WindowDataset
 
@@ -270,9 +262,6 @@ def train(
     `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
     `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so. `log` names
     services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`.
-
-    >>> run = s2.train("data.zarr", model="s2gru", preset="smoke", out="runs/first")  # doctest: +SKIP
-    >>> run.summary["held_out"]["val"]["f1"]  # doctest: +SKIP
     """
     from s2rm_data.display.training import listener_for
     from s2rm_data.training.data import training_option_names
@@ -326,9 +315,6 @@ def load_model(path: PathLike) -> WorldModel:
     """The model in a `.safetensors` file of a run, or the best one of a run folder; on the CPU, ready to predict.
 
     Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`.
-
-    >>> model = s2.load_model("bballs-s2gru")  # doctest: +SKIP
-    >>> prediction = model(batch)  # doctest: +SKIP
     """
     from s2rm_data.models.weights import load_model as load
     from s2rm_data.training.folder import no_run, run_folder
@@ -340,10 +326,7 @@ def load_model(path: PathLike) -> WorldModel:
 
 
 def build_model(name: str, world: str, **fields: Any) -> WorldModel:
-    """A new model with random weights (from torch's global generator) and the paper's sizes for the world.
-
-    >>> model = s2.build_model("s2gru", world="bballs", hidden_size=64)  # doctest: +SKIP
-    """
+    """A new model with random weights (from torch's global generator) and the paper's sizes for the world."""
     from s2rm_data.models import build
 
     return build(name, world, **fields)
@@ -371,9 +354,6 @@ def evaluate(
     name their `world` where the store has several. Without `store`, it is the one the runs were trained on. `quick`
     looks at few sequences. With `out`, the folder with tables, figures and report.html is written, too. `options` are
     those of the command, such as `sequences=100`.
-
-    >>> s2.evaluate(["runs/first"], "data.zarr", quick=True).tables["one_step"]  # doctest: +SKIP
-    >>> s2.evaluate({"my GRU": model}, store, world="bballs").tables["one_step"]  # doctest: +SKIP
     """
     import torch
 

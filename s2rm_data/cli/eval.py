@@ -11,7 +11,6 @@ import click
 
 from s2rm_data.cli.options import STORE_PATH, cache_options, path_option, program, runs_option, with_world_options
 from s2rm_data.cli.run import run
-from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.optional import needed
 
@@ -39,10 +38,7 @@ _THREADS = "CPU threads.  [default: one per core that the process may use]"
 def evaluate(
     paths: tuple[Path, ...],
     runs: tuple[Path, ...],
-    store: StorePath | None,
     out: Path | None,
-    device: str | None,
-    quiet: bool,
     as_json: bool,
     given: dict[str, Any],
     **options: Any,
@@ -66,14 +62,14 @@ def evaluate(
 
     if not (chosen := (*runs, *paths)):
         raise UsageError("no run given; name the folder of one, as in s2rm-eval runs/one (s2rm-train makes it)")
-    loaded = load_runs(chosen, choose_device(device))
+    loaded = load_runs(chosen, choose_device(options["device"]))
     folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 and loaded[0].path else Path("evaluation"))
-    begun = time.monotonic()
+    begun, as_json = time.monotonic(), options.pop("as_json")
     named = {name: value for name, value in options.items() if value is not None}
-    made = api.evaluate(loaded, store, out=folder, device=device, quiet=quiet, options=given, **named)
+    made = api.evaluate(loaded, out=folder, options=given, **named)
     if as_json:
         click.echo(json.dumps(made.results))
-    elif not quiet:
+    elif not options["quiet"]:
         count, seconds = sum(path.is_file() for path in folder.rglob("*")), time.monotonic() - begun
         click.echo(f"{folder / 'report.html'}\ns2rm-eval: {count} files in {folder}, {seconds:.0f} s", err=False)
 

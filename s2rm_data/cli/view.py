@@ -143,14 +143,11 @@ def _serve(answers: Answers, port: int, shown: str, *, browser: bool) -> None:
         raise UsageError(f"port {port} of {HOST} cannot be used ({error.strerror}); choose another --port") from None
     with server:
         click.echo(f"s2rm-data: showing {server.url}{shown} (Ctrl-C ends it)", err=True)
-        if browser and _has_screen():
+        # A browser in the terminal, which Python would start without a screen, could not show the page.
+        screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        if browser and screen:
             webbrowser.open(server.url + shown)
         server.serve_forever()
-
-
-def _has_screen() -> bool:
-    """A browser in the terminal, which Python would start without a screen, could not show the page."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _options_of(world: World) -> tuple[Option, ...]:

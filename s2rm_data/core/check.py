@@ -45,16 +45,14 @@ def from_json(cls: type[C], data: dict[str, Any]) -> C:
     """The inverse of `to_json`; an unknown key is an error, a missing one takes its default if it has any."""
     if not isinstance(data, dict):
         raise UsageError(f"{cls.__name__} cannot be read from {type(data).__name__}; it is a table of fields")
-    hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    hints, fields = typing.get_type_hints(cls), dataclasses.fields(cls)  # type: ignore[arg-type]
+    names = [f.name for f in fields]
     for key in data:
         if key not in names:
             it_has = f"it has {', '.join(names)}"
             raise UsageError(f"{cls.__name__} has no field {key!r}{did_you_mean(key, names, it_has)}")
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    given = {*data, *(f.name for f in fields if f.default is not f.default_factory)}
-    missing = [f.name for f in fields if f.name not in given]
-    if missing:
+    needed = [f.name for f in fields if f.default is f.default_factory]
+    if missing := [name for name in needed if name not in data]:
         raise UsageError(f"{cls.__name__} needs a value for each of: {', '.join(missing)}")
     return cls(**{key: _revive(hints[key], value) for key, value in data.items()})
 

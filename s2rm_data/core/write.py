@@ -345,16 +345,14 @@ def lock_folder(folder: Path, *, shared: bool = False) -> int:
         )
     with disk_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with disk_errors(folder):
-            if not _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
-                raise ConflictError(
-                    f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
-                )
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        try:
+            if _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+                return descriptor
+            advice = "wait until it has finished, or write elsewhere with --out"
+            raise ConflictError(f"another process is writing to {folder}; {advice}")
+        except BaseException:
+            os.close(descriptor)
+            raise
 
 
 def _locked(descriptor: int, kind: int, tries: int = 5) -> bool:

@@ -10,6 +10,7 @@ Any arrays as a scene: the largest image-like one as a raster, all others that g
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from s2rm_data.store import Group
-    from s2rm_data.store.reader import StoredArray
 
 SHEET_COLUMNS = 8
 _SIDE_PIXELS = 240  # of a drawn image, at least
@@ -188,12 +188,9 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 def image_array(group: Group) -> str | None:
     """The array with the most values per sequence among those of (N, T, ..., H, W), or with channels after W."""
-
-    def is_image(array: StoredArray) -> bool:
-        return len(array.shape) >= 4 and array.dtype.kind in "biuf" and min(_sides(array.shape[2:])) >= _SMALLEST_SIDE
-
-    found = {name: int(np.prod(array.shape[1:])) for name, array in group.arrays.items() if is_image(array)}
-    return max(found, key=lambda name: found[name]) if found else None
+    numeric = {name: a.shape for name, a in group.arrays.items() if len(a.shape) >= 4 and a.dtype.kind in "biuf"}
+    images = [name for name, shape in numeric.items() if min(_sides(shape[2:])) >= _SMALLEST_SIDE]
+    return max(images, key=lambda name: math.prod(numeric[name][1:]), default=None)
 
 
 def _sides(shape: tuple[int, ...]) -> tuple[int, ...]:

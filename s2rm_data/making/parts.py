@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from s2rm_data.core.addresses import StorePath
@@ -77,7 +78,7 @@ class _PartRun:
     def run(self, sources: Sequence[SplitSource], workers: int, progress: Progress) -> Outcome:
         shards = [(s, i) for s, spec in enumerate(self.specs) for i in range(spec.shards)]
         own = [shards[i] for i in self.made.part.of(len(shards))]
-        every = [Task(self.specs[s], sources[s], i, self._adder(self.specs[s])) for s, i in own]
+        every = [Task(self.specs[s], sources[s], i, partial(self._add, self.specs[s])) for s, i in own]
         tasks = [task for task in every if not self._has(task)]
         total, made = (sum(task.sequences for task in chosen) for chosen in (every, tasks))
         progress.start(total, total - made)
@@ -95,14 +96,11 @@ class _PartRun:
         names = task.spec.entry.shard_objects(task.spec.group, task.index)
         return all(name in self.made.objects or name in self.manifest.objects for name in names)
 
-    def _adder(self, spec: SplitSpec) -> Callable[[int, Mapping[str, Sequence[bytes]]], None]:
-        def add(index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
-            entries = write_objects(self.place, spec.shard_objects(index, shards))
-            with self._mutex:
-                self.made.objects.update(entries)
-            self._pacer.added()
-
-        return add
+    def _add(self, spec: SplitSpec, index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
+        entries = write_objects(self.place, spec.shard_objects(index, shards))
+        with self._mutex:
+            self.made.objects.update(entries)
+        self._pacer.added()
 
     def _save(self) -> None:
         with self._mutex:

@@ -28,7 +28,6 @@ from s2rm_data.core.registry import WORLDS
 from s2rm_data.core.write import write_whole
 from s2rm_data.making.run import Outcome, ShardSize, generate, worker_count
 from s2rm_data.store import Store
-from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
 
 MOST_BYTES = 1 << 20
 SEAL = "\n# Written by `s2rm-data get FILE --seal`.\n"
@@ -81,7 +80,7 @@ class Recipe:
     def make(self, out: StorePath, *, workers: int | None = None, progress: Progress | None = None) -> Outcome:
         """What is missing of it, in the store at `out`."""
         making = WORLDS.load(self.world).prepare({**self.options, "seed": self.seed})
-        size = ShardSize(usual=making.shard_size or DEFAULT_SHARD_SIZE)
+        size = ShardSize(usual=making.shard_size)
         with making.open() as splits:
             return generate(splits, out, workers=worker_count(workers), shard_size=size, progress=progress)
 

@@ -58,14 +58,14 @@ class ShardSize:
     """Sequences per shard: what was `asked` for, or else `usual`, and more for a split of very many sequences."""
 
     asked: int | None = None
-    usual: int = DEFAULT_SHARD_SIZE
+    usual: int | None = None
 
     def __post_init__(self) -> None:
         if self.asked is not None and self.asked < 1:
             raise UsageError(f"--shard-size {self.asked} is not possible; allowed are 1 or more")
 
     def of(self, source: SplitSource) -> int:
-        return self.asked if self.asked is not None else grown_shard_size(self.usual, source.count)
+        return self.asked or grown_shard_size(self.usual or DEFAULT_SHARD_SIZE, source.count)
 
 
 def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:

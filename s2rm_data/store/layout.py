@@ -64,15 +64,6 @@ def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int
     return shard
 
 
-def array_document(spec: ArraySpec, first_dim: str, count: int, shard: int) -> dict[str, Any]:
-    attributes = {"description": spec.description, **dict(spec.attributes)}
-    if spec.units:
-        attributes["units"] = spec.units
-    shape, dims = (count, *spec.shape), (first_dim, *spec.dims)
-    stored: Any = {"chunk": spec.chunk, "shard": shard, "level": spec.level, "attributes": attributes}
-    return ArrayLayout(path=spec.name, dtype=np.dtype(spec.dtype), shape=shape, dims=dims, **stored).document()
-
-
 @dataclass(frozen=True, kw_only=True)
 class ArrayLayout:
     """What a reader needs of an array's metadata."""
@@ -246,8 +237,14 @@ class SplitSpec:
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of every array."""
-        how = self.first_dim, self.count, self.shard
-        return {f"{self.group}/{spec.name}": array_document(spec, *how) for spec in self.arrays}
+        return {f"{self.group}/{array.name}": self._layout(array).document() for array in self.arrays}
+
+    def _layout(self, array: ArraySpec) -> ArrayLayout:
+        units = {"units": array.units} if array.units else {}
+        attributes = {"description": array.description, **array.attributes, **units}
+        sizes: Any = {"chunk": array.chunk, "shard": self.shard, "level": array.level, "attributes": attributes}
+        shape, dims = (self.count, *array.shape), (self.first_dim, *array.dims)
+        return ArrayLayout(path=array.name, dtype=np.dtype(array.dtype), shape=shape, dims=dims, **sizes)
 
     def documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""

@@ -201,7 +201,10 @@ class ObjectPlace(Place):
             for attempt in range(TRIES):
                 try:
                     self._known = self._put(META, data, "create" if previous is None else previous)
-                    self._check_replaced(previous)
+                    there = self._found(META)  # that of somebody who has committed since is as good
+                    if (there and _version(there)) == previous != self._known:
+                        said = "the server said that it has replaced it, and has not; try again"
+                        raise DiskError(f"{self.path / META}: {said}")
                     return self._known
                 except (errors.AlreadyExistsError, errors.PreconditionError):
                     there, version = self._root()
@@ -212,12 +215,6 @@ class ObjectPlace(Place):
                         break
                     _pause(attempt)  # still the one that we know: two requests met
         raise self._conflict()
-
-    def _check_replaced(self, previous: Version) -> None:
-        """The root is not the one before any more; that of somebody who has committed since is as good."""
-        there = self._found(META)
-        if (there and _version(there)) == previous != self._known:
-            raise DiskError(f"{self.path / META}: the server said that it has replaced it, and has not; try again")
 
     def _conflict(self) -> ConflictError:
         return ConflictError(
