@@ -36,12 +36,7 @@ _THREADS = "CPU threads.  [default: one per core that the process may use]"
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
 def evaluate(
-    paths: tuple[Path, ...],
-    runs: tuple[Path, ...],
-    out: Path | None,
-    as_json: bool,
-    given: dict[str, Any],
-    **options: Any,
+    paths: tuple[Path, ...], runs: tuple[Path, ...], out: Path | None, given: dict[str, Any], **options: Any
 ) -> None:
     """Evaluate trained runs: the paper's figures and tables, roll-outs, and an HTML report of it all.
 
