@@ -25,22 +25,10 @@ if TYPE_CHECKING:
 
 # Imported when they are asked for: name -> module in `cli`.
 COMMANDS = {
-    "get": "regroup",
-    "info": "inspect",
-    "verify": "inspect",
-    "repair": "inspect",
-    "remove": "regroup",
-    "rename": "regroup",
-    "merge": "regroup",
-    "view": "view",
-    "preview": "view",
-    "stats": "inspect",
-    "export": "export",
-    "card": "export",
-    "sc2-server": "sc2_server",
-}
-
-
+    "get": "regroup", "info": "inspect", "verify": "inspect", "repair": "inspect", "remove": "regroup",
+    "rename": "regroup", "merge": "regroup", "view": "view", "preview": "view", "stats": "inspect", "export": "export",
+    "card": "export", "sc2-server": "sc2_server",
+}  # fmt: skip
 LISTED = "`s2rm-data --help` lists them; a world of your own may need --plugin"
 
 
