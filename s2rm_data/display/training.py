@@ -27,8 +27,6 @@ def scores_line(
 
 
 class Lines(Listener):
-    """A line every few seconds and for every validation."""
-
     def __init__(self) -> None:
         self._said = 0.0
         self._told_references = False

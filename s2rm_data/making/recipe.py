@@ -85,7 +85,6 @@ class Recipe:
             return generate(splits, out, workers=worker_count(workers), shard_size=size, progress=progress)
 
     def check(self, store: Store, made: Outcome) -> None:
-        """Refuse what is not what the recipe's digests say, and say what differs."""
         if not self.digests:
             return
         found = {path: store[path].content_digest() for path in made.groups}

@@ -152,8 +152,6 @@ def worker_count(workers: int | None) -> int:
 
 @dataclass(frozen=True)
 class Task:
-    """One shard to be made, and where its arrays' bytes go."""
-
     spec: SplitSpec
     source: SplitSource
     index: int

@@ -155,13 +155,6 @@ def check_links(place: Place, group: str, arrays: Iterable[str] = ()) -> None:
             raise ConflictError(f"{where} is a link; nothing is written through it. Remove it")
 
 
-def check_no_parts(place: Place) -> None:
-    """A writer beside parts that wait to be merged would remove what they have made."""
-    if has_parts(place):
-        finish = f"finish them with: s2rm-data merge {place.path}, or choose another --out"
-        raise ConflictError(f"{place.path} holds parts that wait to be merged; {finish}")
-
-
 def _check_amount(manifest: Manifest, spec: SplitSpec) -> None:
     """A store has so many files at most: each commit writes a line for every one of them."""
     others = sum(len(g.arrays) * g.shards for name, g in manifest.groups.items() if name != spec.group)

@@ -101,14 +101,6 @@ def _move(place: Place, manifest: Manifest, pending: Mapping[str, str]) -> None:
     manifest.save(place)
 
 
-def finish_interrupted(place: Place, manifest: Manifest) -> Intent | None:
-    """Finish what a writer that was stopped had begun; returns what that was."""
-    found = read_intent(place)
-    if found is not None:
-        found.finish(place, manifest)
-    return found
-
-
 def names_of(manifest: Manifest, groups: Iterable[str]) -> frozenset[str]:
     chosen = tuple(f"{group}/" for group in groups)
     return frozenset(name for name in manifest.objects if name.startswith(chosen))

@@ -66,8 +66,6 @@ def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayLayout:
-    """What a reader needs of an array's metadata."""
-
     path: str  # `bballs/train/frames`
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -78,7 +76,6 @@ class ArrayLayout:
     attributes: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """The array's `zarr.json`."""
         little: dict[str, Any] = {"name": "bytes"}
         if self.dtype.itemsize > 1:
             little["configuration"] = {"endian": "little"}

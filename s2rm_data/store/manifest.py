@@ -148,7 +148,6 @@ class Manifest:
 
     @classmethod
     def load(cls, place: Place) -> Manifest:
-        """The manifest of the store at a place."""
         where = place.path / META
         try:
             data, version = place.read_root(documents.MOST_ROOT_BYTES)
@@ -171,7 +170,6 @@ class Manifest:
 
 
 def is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
-    """Whether an object's name is that of a shard of one of the groups."""
     path, _, file = name.rpartition("/")
     group, _, array = path.rpartition("/")
     match = re.fullmatch(r"c\.(0|[1-9][0-9]{0,8})((?:\.0)*)", file)

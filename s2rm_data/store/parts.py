@@ -140,7 +140,6 @@ class PartPlan:
         return [(group, index) for group in self.groups for index in range(self.entries[group].shards)]
 
     def objects_of(self, part: Part) -> set[str]:
-        """Names of the shards that a part makes."""
         chosen = (self.shards[i] for i in part.of(len(self.shards)))
         return {name for group, index in chosen for name in self.entries[group].shard_objects(group, index)}
 

@@ -119,7 +119,6 @@ class StoredArray:
                 yield int(shard * per_shard + slot), values
 
     def shard_entry(self, shard: int) -> Entry:
-        """What the manifest says of a shard."""
         return entry_of(self._store.place, self.layout.shard_object(shard), self._store.manifest)
 
     def shard_nbytes(self, shard: int) -> int:

@@ -26,8 +26,8 @@ import numpy as np
 from s2rm_data.core.addresses import Url
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UnreadableError, UsageError
 from s2rm_data.store.documents import Entry, json_bytes, parents
-from s2rm_data.store.existing import check_no_parts, check_split, existing_manifest
-from s2rm_data.store.intent import Intent, finish_interrupted, names_of
+from s2rm_data.store.existing import check_split, existing_manifest, has_parts
+from s2rm_data.store.intent import Intent, names_of, read_intent
 from s2rm_data.store.layout import META, SplitSpec, group_document
 from s2rm_data.store.manifest import REPLACEMENT, Manifest, is_shard, is_sound, read_document
 from s2rm_data.store.place import Place, place_of
@@ -89,12 +89,16 @@ class StoreWriter:
         self.place.check_free()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.place.writing())
-            check_no_parts(self.place)
+            if has_parts(self.place):  # a writer beside parts that wait to be merged would remove what they have made
+                finish = f"finish them with: s2rm-data merge {self.place.path}, or choose another --out"
+                raise ConflictError(f"{self.place.path} holds parts that wait to be merged; {finish}")
             found = existing_manifest(self.place)
             self.manifest = found or Manifest()
             if found is None:
                 self.manifest.save(self.place)
-            self.finished = finish_interrupted(self.place, self.manifest)
+            self.finished = read_intent(self.place)
+            if self.finished:
+                self.finished.finish(self.place, self.manifest)
             self.place.tidy(self.manifest.is_ours)
             self._leave = stack.pop_all()
         self.pacer = Pacer(self._save, self.place.least_commit_seconds)
@@ -258,8 +262,6 @@ def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[
 
 
 class SplitWriter:
-    """The shards of one split."""
-
     def __init__(self, writer: StoreWriter, spec: SplitSpec) -> None:
         self.spec = spec
         self._writer = writer

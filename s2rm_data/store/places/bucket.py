@@ -39,8 +39,6 @@ def _obstore() -> Any:
 
 
 class ObjectPlace(Place):
-    """A prefix of a bucket."""
-
     schemes = ("s3", "gs", "az")
     form = "BUCKET/NAME"
     least_commit_seconds = 1.5  # Google Cloud Storage takes one write per second to an object
@@ -249,7 +247,6 @@ class ObjectPlace(Place):
 
     @contextlib.contextmanager
     def _errors(self, name: str) -> Iterator[None]:
-        """Turn what a client library raises into our errors, which name the object."""
         try:
             yield
         except S2RMError:
