@@ -58,14 +58,8 @@ def generate(
     from s2rm_data.making.parts import generate_part
     from s2rm_data.making.run import generate as make
 
-    told: dict[str, Any] = {
-        "seed": seed,
-        "workers": workers,
-        "shard_size": shard_size,
-        "overwrite": overwrite,
-        "quiet": quiet,
-    }
-    asked = _Asked.of(world, out, part=part, dask=dask, **told, **options)
+    how: dict[str, Any] = {"seed": seed, "workers": workers, "shard_size": shard_size}
+    asked = _Asked.of(world, out, part=part, dask=dask, overwrite=overwrite, quiet=quiet, **how, **options)
     with asked.making.open() as splits, progress_for("generating", asked.world.unit, quiet=quiet) as shown:
         shared: dict[str, Any] = {"workers": asked.workers, "progress": shown}
         if dask is not None:

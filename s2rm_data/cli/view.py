@@ -87,8 +87,9 @@ def view(
         raise UsageError(f"the folder {export.parent} does not exist; create it first, or choose another --export")
     if export.is_dir() or (export.exists() and not overwrite):
         raise ConflictError(f"{export} is there already; choose another --export, or replace it with --overwrite")
+    shown = _numbers(numbers or "0-2")
     with progress_for("exporting", "answers", quiet=False) as progress:
-        nbytes = write_page(answers, export, chosen, _numbers(numbers or "0-2"), progress)
+        nbytes = write_page(answers, export, chosen, shown, progress)
     click.echo(str(export))
     click.echo(f"s2rm-data: {len(chosen)} group{'s' * (len(chosen) != 1)} in {human(nbytes)}", err=True)
 
