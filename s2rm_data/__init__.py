@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from s2rm_data.api import build_model, dataset, evaluate, generate, get, load_model, merge, open, plan, train
     from s2rm_data.api import zarr_store as zarr_store
-    from s2rm_data.core.plugins import load_plugin
+    from s2rm_data.core.registry import load_plugin
     from s2rm_data.generators.sc2.making.recorder import Recorder
     from s2rm_data.inspection.world_inspection import preview
     from s2rm_data.learning.batch import Batch
@@ -44,7 +44,7 @@ _MODULES = {
     "Recorder": "generators.sc2.making.recorder",
     "StarCraft2Env": "envs",
     "Store": "store",
-    "load_plugin": "core.plugins",
+    "load_plugin": "core.registry",
     "preview": "inspection.world_inspection",
     "vector_env": "envs",
     "verify": "store",

@@ -1,4 +1,7 @@
-"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`)."""
+"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`).
+
+docs/api.md shows each at work.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.amounts import size_nbytes
 from s2rm_data.core.errors import UsageError
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, plugins_loaded
 from s2rm_data.store import Group, Store
 
 if TYPE_CHECKING:
@@ -50,50 +53,38 @@ def generate(
     `scenario=["3s5z", "2s3z"]`. What is there already is not made again, so that an interrupted call is resumed by
     calling it again. `part="3/20"` makes the third of twenty parts, which `merge` puts together; `dask` is the address
     of a cluster that makes all of them. Returns what was made.
-
-    >>> import s2rm_data as s2
-    >>> s2.generate("bballs", out="data.zarr", balls=3, train=100, val=10, test=10)  # doctest: +SKIP
     """
     from s2rm_data.display.progress import progress_for
     from s2rm_data.making.parts import generate_part
     from s2rm_data.making.run import generate as make
 
-    asked = _Asked.of(world, {**options, "seed": seed}, out, workers, shard_size, part, dask, overwrite, quiet)
+    how: dict[str, Any] = {"seed": seed, "workers": workers, "shard_size": shard_size}
+    asked = _Asked.of(world, out, part=part, dask=dask, overwrite=overwrite, quiet=quiet, **how, **options)
     with asked.making.open() as splits, progress_for("generating", asked.world.unit, quiet=quiet) as shown:
         shared: dict[str, Any] = {"workers": asked.workers, "progress": shown}
         if dask is not None:
-            return asked.on_dask(dask, **shared)
+            from s2rm_data.making.cluster import Job, generate_on_dask
+
+            job = Job(asked.world.name, asked.options, str(asked.path.absolute()), asked.shard_size, plugins_loaded())
+            return generate_on_dask(job, dask, **shared)
         if asked.part is not None:
             return generate_part(splits, asked.path, asked.part, shard_size=asked.shard_size, **shared)
         return make(splits, asked.path, shard_size=asked.shard_size, overwrite=overwrite, **shared)
 
 
-def plan(
-    world: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    seed: int = 0,
-    workers: int | None = None,
-    shard_size: int | None = None,
-    overwrite: bool = False,
-    part: str | None = None,
-    dask: str | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> list[Plan]:
-    """What `generate` would make, split by split, and about how large it is; writes nothing.
+def plan(world: str, out: PathLike | StorePath = "data.zarr", *, overwrite: bool = False, **options: Any) -> list[Plan]:
+    """What `generate` would make of the same arguments, split by split, and about how large it is; writes nothing.
 
     >>> sum(split.nbytes for split in s2.plan("bballs", balls="1-6"))  # doctest: +SKIP
     """
     from s2rm_data.making.run import plan_splits
 
-    asked = _Asked.of(world, {**options, "seed": seed}, out, workers, shard_size, part, dask, overwrite, quiet)
+    asked = _Asked.of(world, out, overwrite=overwrite, **options)
     with asked.making.open() as splits:
         return plan_splits(splits, asked.path, shard_size=asked.shard_size, overwrite=overwrite, part=asked.part)
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What is to be made, checked; what the world has to say of it was said."""
 
     world: World
@@ -106,36 +97,21 @@ class _Asked:
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        options: Mapping[str, Any],
-        out: PathLike | StorePath,
-        workers: int | None,
-        shard_size: int | None,
-        part: str | None,
-        dask: str | None,
-        overwrite: bool,
-        quiet: bool,
-    ) -> _Asked:
+        cls, name: str, out: PathLike | StorePath, /, *, part: str | None = None, dask: str | None = None,
+        workers: int | None = None, shard_size: int | None = None, overwrite: bool = False, quiet: bool = False,
+        **options: Any,
+    ) -> _Asked:  # fmt: skip
         from s2rm_data.display.progress import say
         from s2rm_data.making.run import ShardSize, worker_count
-        from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
 
         world = WORLDS.load(name)
         making = world.prepare(options)
-        size = ShardSize(asked=shard_size, usual=making.shard_size or DEFAULT_SHARD_SIZE)
+        size = ShardSize(asked=shard_size, usual=making.shard_size)
         one = _part(part, dask, overwrite=overwrite)
         made = cls(world, options, making, store_path(out), worker_count(workers), size, one)
         for note in () if quiet else making.notes:
             say(note)
         return made
-
-    def on_dask(self, address: str, **shared: Any) -> Outcome:
-        from s2rm_data.core.plugins import plugins_loaded
-        from s2rm_data.making.cluster import Job, generate_on_dask
-
-        told: dict[str, Any] = {"options": self.options, "shard_size": self.shard_size, "plugins": plugins_loaded()}
-        return generate_on_dask(Job(world=self.world.name, path=str(self.path.absolute()), **told), address, **shared)
 
 
 def _part(part: str | None, dask: str | None, *, overwrite: bool) -> Part | None:
@@ -192,10 +168,6 @@ def open(path: PathLike | StorePath, *, cache: PathLike | None = None, cache_siz
 
     With `cache`, a folder, what is read is fetched in whole shards and kept there, decoded, up to `cache_size`
     (50GB); training on such a store holds no sequences in memory.
-
-    >>> store = s2.open("data.zarr")  # doctest: +SKIP
-    >>> store["bballs/train"]["frames"][7].shape  # doctest: +SKIP
-    (100, 48, 48)
     """
     return Store(path, cache=shard_cache(cache, cache_size))
 
@@ -237,9 +209,6 @@ def dataset(
     `window` is T; None takes whole sequences, from their first frame. Windows begin anywhere, and item i is a function
     of (seed, epoch, i) alone: call `set_epoch(n)` at the beginning of each epoch to get other windows.
     `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls.
-
-    >>> data = s2.dataset(store["bballs/train"], window=20)  # doctest: +SKIP
-    >>> loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True, num_workers=2)  # doctest: +SKIP
     """
     from s2rm_data.learning.dataset import WindowDataset
 
@@ -287,9 +256,6 @@ def train(
     `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
     `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so. `log` names
     services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`.
-
-    >>> run = s2.train("data.zarr", model="s2gru", preset="smoke", out="runs/first")  # doctest: +SKIP
-    >>> run.summary["held_out"]["val"]["f1"]  # doctest: +SKIP
     """
     from s2rm_data.display.training import listener_for
     from s2rm_data.training.data import training_option_names
@@ -297,16 +263,9 @@ def train(
 
     options = {name: fields.pop(name) for name in training_option_names() if name in fields}
     overrides = Overrides(task=world, model=model, preset=preset, device=device, fields=fields, options=options)
-    request = TrainingRequest(
-        store=store,
-        overrides=overrides,
-        out=None if out is None else Path(out),
-        runs=runs,
-        resume=resume,
-        overwrite=overwrite,
-        cache=shard_cache(cache, cache_size),
-        log=tuple(log),
-    )
+    how: dict[str, Any] = {"runs": runs, "resume": resume, "overwrite": overwrite, "log": tuple(log)}
+    folder, through = None if out is None else Path(out), shard_cache(cache, cache_size)
+    request = TrainingRequest(store=store, overrides=overrides, out=folder, cache=through, **how)
     return train_request(request, listener_for(quiet=quiet))
 
 
@@ -350,9 +309,6 @@ def load_model(path: PathLike) -> WorldModel:
     """The model in a `.safetensors` file of a run, or the best one of a run folder; on the CPU, ready to predict.
 
     Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`.
-
-    >>> model = s2.load_model("bballs-s2gru")  # doctest: +SKIP
-    >>> prediction = model(batch)  # doctest: +SKIP
     """
     from s2rm_data.models.weights import load_model as load
     from s2rm_data.training.folder import no_run, run_folder
@@ -364,10 +320,7 @@ def load_model(path: PathLike) -> WorldModel:
 
 
 def build_model(name: str, world: str, **fields: Any) -> WorldModel:
-    """A new model with random weights (from torch's global generator) and the paper's sizes for the world.
-
-    >>> model = s2.build_model("s2gru", world="bballs", hidden_size=64)  # doctest: +SKIP
-    """
+    """A new model with random weights (from torch's global generator) and the paper's sizes for the world."""
     from s2rm_data.models import build
 
     return build(name, world, **fields)
@@ -395,9 +348,6 @@ def evaluate(
     name their `world` where the store has several. Without `store`, it is the one the runs were trained on. `quick`
     looks at few sequences. With `out`, the folder with tables, figures and report.html is written, too. `options` are
     those of the command, such as `sequences=100`.
-
-    >>> s2.evaluate(["runs/first"], "data.zarr", quick=True).tables["one_step"]  # doctest: +SKIP
-    >>> s2.evaluate({"my GRU": model}, store, world="bballs").tables["one_step"]  # doctest: +SKIP
     """
     import torch
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from s2rm_data.core.check import whole
     from s2rm_data.core.errors import ConflictError, DamagedStoreError, S2RMError, UsageError
-    from s2rm_data.core.plugins import load_plugin
     from s2rm_data.core.progress import Progress
-    from s2rm_data.core.registry import CODECS, EXPORT_FORMATS, LOGGERS, MODELS, PLACES, PRESETS, WORLDS
+    from s2rm_data.core.registry import CODECS, EXPORT_FORMATS, LOGGERS, MODELS, PLACES, PRESETS, WORLDS, load_plugin
     from s2rm_data.core.schema import ArraySpec, SplitSource
     from s2rm_data.core.seeding import sequence_seeds
     from s2rm_data.evaluation.world_evaluation import WorldEvaluation
@@ -50,9 +49,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "core.check": "whole",
     "core.errors": "ConflictError DamagedStoreError S2RMError UsageError",
-    "core.plugins": "load_plugin",
     "core.progress": "Progress",
-    "core.registry": "CODECS EXPORT_FORMATS LOGGERS MODELS PLACES PRESETS WORLDS",
+    "core.registry": "CODECS EXPORT_FORMATS LOGGERS MODELS PLACES PRESETS WORLDS load_plugin",
     "core.schema": "ArraySpec SplitSource",
     "core.seeding": "sequence_seeds",
     "evaluation.world_evaluation": "WorldEvaluation",

@@ -52,9 +52,7 @@ MUTATIONS = [
     Mutation(
         "core/machine.py", "return max(1, cores // processes)", "return max(1, cores)", "processes share no cores"
     ),
-    Mutation(
-        "core/machine.py", "return int(quota) / int(period)", "return int(period) / int(quota)", "quota upside down"
-    ),
+    Mutation("core/machine.py", "int(quota) / int(period)", "int(period) / int(quota)", "quota upside down"),
     Mutation("core/philox.py", "for _ in range(10):", "for _ in range(9):", "nine rounds of Philox for ten"),
     # store
     Mutation(

@@ -11,14 +11,14 @@ from click.testing import CliRunner, Result
 from s2rm_data.cli.data import data
 from s2rm_data.cli.eval import evaluate
 from s2rm_data.cli.train import train
-from s2rm_data.core import plugins
+from s2rm_data.core import registry
 
 PLUGIN = ["--plugin", "tiny_world"]
 
 
 @pytest.fixture(autouse=True)
 def forget_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_loaded", list(plugins._loaded))
+    monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of dots and a smoke run on it, made by the commands."""
     path = tmp_path_factory.mktemp("dots")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_loaded", list(plugins._loaded))
+        patch.setattr(registry, "_loaded", list(registry._loaded))
         run(data, ["dots", "-o", str(path / "dots.zarr"), "-q", *PLUGIN])
         options = ["--preset", "smoke", "--set", "threads=1", "--steps", "4", "--set", "validate_every=2"]
         run(train, ["--store", str(path / "dots.zarr"), *options, "--out", str(path / "run"), "-q", *PLUGIN])

@@ -25,22 +25,10 @@ if TYPE_CHECKING:
 
 # Imported when they are asked for: name -> module in `cli`.
 COMMANDS = {
-    "get": "get",
-    "info": "inspect",
-    "verify": "inspect",
-    "repair": "inspect",
-    "remove": "regroup",
-    "rename": "regroup",
-    "merge": "regroup",
-    "view": "view",
-    "preview": "preview",
-    "stats": "inspect",
-    "export": "export",
-    "card": "export",
-    "sc2-server": "sc2_server",
-}
-
-
+    "get": "regroup", "info": "inspect", "verify": "inspect", "repair": "inspect", "remove": "regroup",
+    "rename": "regroup", "merge": "regroup", "view": "view", "preview": "view", "stats": "inspect", "export": "export",
+    "card": "export", "sc2-server": "sc2_server",
+}  # fmt: skip
 LISTED = "`s2rm-data --help` lists them; a world of your own may need --plugin"
 
 
@@ -120,16 +108,14 @@ class OptionType(click.ParamType):
 
 def click_option(option: Option) -> click.Option:
     """A world's option as click's; one that may be given several times is parsed when all of it is known."""
-    words = option.help
-    if option.default is None and option.shown:
-        words += f"  [default: {option.shown}]"
+    shown = f"  [default: {option.shown}]" if option.default is None and option.shown else ""
     return click.Option(
         [option.flag],
         type=str if option.many else OptionType(option),
         default=() if option.many else option.default,
         show_default=option.default is not None,
         multiple=option.many,
-        help=words,
+        help=option.help + shown,
         metavar=option.metavar or None,
         shell_complete=completing(option.choices) if option.choices else None,
     )

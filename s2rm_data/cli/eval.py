@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.cli.options import STORE_PATH, cache_options, program, runs_option, with_world_options
+from s2rm_data.cli.options import STORE_PATH, cache_options, path_option, program, runs_option, with_world_options
 from s2rm_data.cli.run import run
-from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.optional import needed
+
+_DROPPED = "Sequences of each group for scores with views dropped.  [default: 50; --quick: 5]"
+_THREADS = "CPU threads.  [default: one per core that the process may use]"
 
 
 @program("s2rm-eval", with_world_options(lambda world: world.evaluation_options))
@@ -21,42 +23,20 @@ from s2rm_data.core.optional import needed
 @runs_option("Run folder of s2rm-train, or a folder of them; may be repeated. The same as RUN.")
 @click.option("--store", type=STORE_PATH, default=None, help="Store.  [default: the runs' own]")
 @cache_options
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Folder for the results.  [default: evaluation in the run folder; `evaluation` for several]",
+@path_option(
+    "-o", "--out", words="Folder for the results.  [default: evaluation in the run folder; `evaluation` for several]"
 )
 @click.option("--quick", is_flag=True, help="A first look: few sequences of each group.")
 @click.option("--sequences", type=int, default=None, help="Sequences of each test group.  [default: all; --quick: 20]")
-@click.option(
-    "--dropped-sequences",
-    type=int,
-    default=None,
-    help="Sequences of each group for scores with views dropped.  [default: 50; --quick: 5]",
-)
+@click.option("--dropped-sequences", type=int, help=_DROPPED)
 @click.option("--rollout-sequences", type=int, default=None, help="Sequences rolled out.  [default: 50; --quick: 5]")
 @click.option("--device", default=None, help="cpu, cuda, cuda:1.  [default: a GPU if there is one]")
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 1024),
-    default=None,
-    help="CPU threads.  [default: one per core that the process may use]",
-)
+@click.option("--threads", type=click.IntRange(1, 1024), help=_THREADS)
 @click.option("--overwrite", is_flag=True, help="Replace the results of an earlier evaluation in --out.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="All results as JSON on standard output.")
 def evaluate(
-    paths: tuple[Path, ...],
-    runs: tuple[Path, ...],
-    store: StorePath | None,
-    out: Path | None,
-    device: str | None,
-    quiet: bool,
-    as_json: bool,
-    given: dict[str, Any],
-    **options: Any,
+    paths: tuple[Path, ...], runs: tuple[Path, ...], out: Path | None, given: dict[str, Any], **options: Any
 ) -> None:
     """Evaluate trained runs: the paper's figures and tables, roll-outs, and an HTML report of it all.
 
@@ -77,14 +57,14 @@ def evaluate(
 
     if not (chosen := (*runs, *paths)):
         raise UsageError("no run given; name the folder of one, as in s2rm-eval runs/one (s2rm-train makes it)")
-    loaded = load_runs(chosen, choose_device(device))
+    loaded = load_runs(chosen, choose_device(options["device"]))
     folder = out or (loaded[0].path / "evaluation" if len(loaded) == 1 and loaded[0].path else Path("evaluation"))
-    begun = time.monotonic()
+    begun, as_json = time.monotonic(), options.pop("as_json")
     named = {name: value for name, value in options.items() if value is not None}
-    made = api.evaluate(loaded, store, out=folder, device=device, quiet=quiet, options=given, **named)
+    made = api.evaluate(loaded, out=folder, options=given, **named)
     if as_json:
         click.echo(json.dumps(made.results))
-    elif not quiet:
+    elif not options["quiet"]:
         count, seconds = sum(path.is_file() for path in folder.rglob("*")), time.monotonic() - begun
         click.echo(f"{folder / 'report.html'}\ns2rm-eval: {count} files in {folder}, {seconds:.0f} s", err=False)
 

@@ -103,16 +103,11 @@ def card(
 
     opened = Store(store)
     if (out / "README.md").exists() and not overwrite:
-        raise ConflictError(
-            f"{out / 'README.md'} is there already; choose another --out, or replace it with --overwrite"
-        )
-    worlds = dict.fromkeys(world_of(opened[path]).title for path in opened.groups)
-    about = About(
-        title=title or " and ".join(worlds),
-        author=author,
-        licence=licence,
-        published=str((published or datetime.datetime.now()).date()),
-    )
+        there = f"{out / 'README.md'} is there already"
+        raise ConflictError(f"{there}; choose another --out, or replace it with --overwrite")
+    title = title or " and ".join(dict.fromkeys(world_of(opened[path]).title for path in opened.groups))
+    day = str((published or datetime.datetime.now()).date())
+    about = About(title=title, author=author, licence=licence, published=day)
     with progress_for("counting", "sequences", quiet=quiet) as progress:
         written = write_card(opened, out, about, progress)
     for path in () if quiet else written:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from s2rm_data.cli.options import STORE_PATH, group_argument, out_folder
-from s2rm_data.cli.run import say_json
+from s2rm_data.cli.run import aligned, say_json
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.amounts import human
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
@@ -49,7 +49,6 @@ def info(store: StorePath, group: tuple[str, ...], as_json: bool) -> None:
 
 
 def _print_groups(opened: Store) -> None:
-    """One line per group."""
     click.echo(f"{opened.path}  {human(sum(e.nbytes for e in opened.manifest.objects.values()))}")
     lines, damage = [("group", "sequences", "size", "made by")], []
     for path in opened.groups:
@@ -62,10 +61,8 @@ def _print_groups(opened: Store) -> None:
             lines.append((path, "damaged", "", ""))
     for path, (there, total) in opened.unfinished.items():
         lines.append((path, "unfinished", "", f"{there} of {total} shards; run the command that makes it again"))
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for path, count, size, maker in lines if len(lines) > 1 else []:
-        cells = (path.ljust(widths[0]), count.rjust(widths[1]), size.rjust(widths[2]), maker)
-        click.echo(_printable("  ".join(cells).rstrip()))
+    for line in aligned(lines, "<>><") if len(lines) > 1 else []:
+        click.echo(_printable(line))
     click.echo(f"`s2rm-data info {opened.path} GROUP` shows arrays and settings" if len(lines) > 1 else "empty")
     if damage:
         ask = f"{opened.path}: `s2rm-data verify {opened.path}` lists everything that is wrong"
@@ -81,12 +78,10 @@ def _print_group(group: Any) -> None:
     click.echo(_printable(f"{group.path}  {len(group):,} {unit}s, {human(group.nbytes)}"))
     width = max(len(name) for name in group.arrays)
     for name, array in group.arrays.items():
-        shape = " x ".join(f"{size} {dim}" for dim, size in zip(array.dims, array.shape, strict=True))
-        click.echo(_printable(f"  {name:<{width}}  {array.dtype!s:<8} {shape}"))
+        click.echo(_printable(f"  {name:<{width}}  {array.dtype!s:<8} {array.words()}"))
     config = settings.get("config", {})
-    config = (
-        ", ".join(f"{key} {value}" for key, value in sorted(config.items())) if isinstance(config, dict) else config
-    )
+    if isinstance(config, dict):
+        config = ", ".join(f"{key} {value}" for key, value in sorted(config.items()))
     maker = "{generator} {generator_version}, seed {seed}".format_map({**_UNKNOWN, **settings})
     click.echo(_printable(f"  made by {maker}: {config}"))
     click.echo(_printable(f"  {group.attributes.get('package', '?')}: {group.attributes.get('command', '?')}"))
@@ -129,12 +124,8 @@ def verify(store: StorePath, quiet: bool, as_json: bool) -> None:
     with progress_for("verifying", "bytes", quiet=quiet) as progress:
         report = verify_store(store, progress)
     if as_json:
-        click.echo(
-            json.dumps(
-                {"store": str(store), "problems": report.problems, "notes": report.notes, "digests": report.digests},
-                indent=2,
-            )
-        )
+        found = {"store": str(store), "problems": report.problems, "notes": report.notes, "digests": report.digests}
+        click.echo(json.dumps(found, indent=2))
     if report.problems:
         for problem in report.problems[:-1] if not as_json else []:
             click.echo(f"s2rm-data: {problem}", err=True)
@@ -225,11 +216,9 @@ def _print_tables(found: Sequence[GroupStats]) -> None:
         names = dict.fromkeys(name for column in columns for name in column)
         cells = [["", *(entry.short_name for entry in entries)]]
         cells += [[_words(name), *(_text(column.get(name)) for column in columns)] for name in names]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
         click.echo(f"{generator}")
-        for row in cells:
-            padded = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-            click.echo("  " + "  ".join(padded).rstrip())
+        for line in aligned(cells, "<" + ">" * len(entries)):
+            click.echo("  " + line)
         click.echo()
 
 

@@ -18,8 +18,7 @@ from s2rm_data.cli.run import EXIT_STATUSES
 from s2rm_data.core.addresses import StorePath, store_path
 from s2rm_data.core.check import Check
 from s2rm_data.core.errors import S2RMError, UsageError
-from s2rm_data.core.plugins import load_plugin
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, load_plugin
 from s2rm_data.making.world import Option, World
 
 MAX_SEED = 2**63 - 1  # that of s2rm_data.core.seeding, which imports numpy
@@ -53,22 +52,21 @@ class TakesPlugins(click.Command):
         return super().parse_args(ctx, args)
 
 
+def path_option(*flags: str, words: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*flags, type=click.Path(path_type=Path), help=words, **settings)
+
+
 def out_folder(default: str, words: str) -> Callable[[F], F]:
-    """-o, --out: a folder to write to."""
-    return click.option(
-        "-o", "--out", type=click.Path(path_type=Path), default=Path(default), show_default=True, help=words
-    )
+    return path_option("-o", "--out", words=words, default=Path(default), show_default=True)
 
 
 def metavar(option: Option) -> str:
-    """What help texts show for the value of a world's option."""
     is_number = isinstance(option.parse, Check) and option.parse.is_number
     return option.metavar or ("NUMBER" if is_number else "TEXT" if option.parse is str else "VALUE")
 
 
 def runs_option(words: str) -> Callable[[F], F]:
-    """--run: run folders, as often as it is given."""
-    return click.option("--run", "runs", type=click.Path(path_type=Path), multiple=True, help=words)
+    return path_option("--run", "runs", words=words, multiple=True)
 
 
 def program(name: str, cls: type[click.Command], epilog: str = EXIT_STATUSES) -> Callable[[Callable[..., Any]], Any]:
@@ -94,46 +92,43 @@ def plugin_option() -> click.Option:
     )
 
 
-def generation_options(command: F) -> F:
-    """The options that every generator has, in the same words."""
-    options = [
-        click.option(
-            "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help="Seed of the whole run."
-        ),
-        click.option(
-            "-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"
-        ),
-        click.option(
-            "-o", "--out", type=STORE_PATH, default=Path("data.zarr"), show_default=True,
-            help="Store to write or add to: a folder, or s3://BUCKET/NAME (gs://, az://).",
-        ),
-        click.option("--shard-size", type=int, default=None, help="Sequences per shard file."),
-        click.option(
-            "--part", default=None, metavar="I/N",
-            help="Make only part I of N, on any machine; `s2rm-data merge` puts them together.",
-        ),
-        click.option(
-            "--dask", default=None, metavar="ADDRESS",
-            help="Make the parts on the Dask cluster at ADDRESS, or `local` for processes of this machine.",
-        ),
-        click.option("--overwrite", is_flag=True, help="Make these splits again, whatever is there under their names."),
-        click.option("--dry-run", is_flag=True, help="Say what would be made and how large it is; write nothing."),
-        click.option("-q", "--quiet", is_flag=True, help="No progress, no summary."),
-        click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output."),
-    ]  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    return lambda command: functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
 
-def cache_options(command: F) -> F:
-    """Where and how large the local cache of a store is."""
-    options = [
-        click.option(
-            "--cache", type=click.Path(path_type=Path), default=None,
-            help="Folder for decoded shards: read the store through it instead of holding it in memory.",
-        ),
-        click.option("--cache-size", default=None, help="How large that folder may become.  [default: 50GB]"),
-    ]  # fmt: skip
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
+# fmt: off
+# The options that every generator has, in the same words.
+generation_options = _together(
+    click.option(
+        "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help="Seed of the whole run."
+    ),
+    click.option("-j", "--workers", type=int, default=None, help="Shards made at once.  [default: one per core]"),
+    click.option(
+        "-o", "--out", type=STORE_PATH, default=Path("data.zarr"), show_default=True,
+        help="Store to write or add to: a folder, or s3://BUCKET/NAME (gs://, az://).",
+    ),
+    click.option("--shard-size", type=int, default=None, help="Sequences per shard file."),
+    click.option(
+        "--part", default=None, metavar="I/N",
+        help="Make only part I of N, on any machine; `s2rm-data merge` puts them together.",
+    ),
+    click.option(
+        "--dask", default=None, metavar="ADDRESS",
+        help="Make the parts on the Dask cluster at ADDRESS, or `local` for processes of this machine.",
+    ),
+    click.option("--overwrite", is_flag=True, help="Make these splits again, whatever is there under their names."),
+    click.option("--dry-run", is_flag=True, help="Say what would be made and how large it is; write nothing."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress, no summary."),
+    click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output."),
+)
+# Where and how large the local cache of a store is.
+cache_options = _together(
+    path_option(
+        "--cache", words="Folder for decoded shards: read the store through it instead of holding it in memory."
+    ),
+    click.option("--cache-size", default=None, help="How large that folder may become.  [default: 50GB]"),
+)
+# fmt: on
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -159,48 +154,40 @@ def group_argument(**settings: Any) -> Callable[[F], F]:
     return click.argument("group", shell_complete=complete_groups, **settings)
 
 
-class NamedOption(click.Option):
+def named_option(*flags: str, names: Callable[[], Sequence[str]], words: str, **settings: Any) -> Callable[[F], F]:
     """One of some names, which the help lists and the shell completes; plug-ins may add to them until the last moment.
 
-    What a wrong one gets is left to the command, which knows more.
+    What a wrong one gets is left to the command, which knows more. `words` follow the names in the help.
     """
 
-    names: Callable[[], Sequence[str]]
-    words: str  # that follow the names
+    class NamedOption(click.Option):
+        def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+            *others, last = names()
+            self.help = f"{', '.join(others)} or {last}{words}"
+            return super().get_help_record(ctx)
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        names = self.names()
-        self.help = f"{', '.join(names[:-1])} or {names[-1]}{self.words}"
-        return super().get_help_record(ctx)
-
-
-def named_option(*flags: str, names: Callable[[], Sequence[str]], words: str, **settings: Any) -> Callable[[F], F]:
-    made = type("Named", (NamedOption,), {"names": staticmethod(names), "words": words})
-    return click.option(*flags, cls=made, shell_complete=completing(names), help=" ", **settings)
+    return click.option(*flags, cls=NamedOption, shell_complete=completing(names), help=" ", **settings)
 
 
-class WithWorldOptions(TakesPlugins):
+def with_world_options(options_of: OptionsOf) -> type[click.Command]:
     """A command with the options of all worlds; what is given of them reaches it as `given`, by name.
 
     Worlds are asked only when a command line is read, so that plug-ins are known. One that cannot be loaded is left
     out here: the message comes when it is needed.
     """
 
-    options_of: OptionsOf
+    class Command(TakesPlugins):
+        def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+            own = super().get_params(ctx)
+            return [*self.params, *_merged(options_of), *own[len(self.params) :]]
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        own = super().get_params(ctx)
-        return [*self.params, *_merged(self.options_of), *own[len(self.params) :]]
+        def invoke(self, ctx: click.Context) -> Any:
+            names = {parameter.name for parameter in _merged(options_of)}
+            given = {name: ctx.params.pop(name) for name in [*ctx.params] if name in names}
+            ctx.params["given"] = {name: value for name, value in given.items() if value not in (None, ())}
+            return super().invoke(ctx)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        names = {parameter.name for parameter in _merged(self.options_of)}
-        given = {name: ctx.params.pop(name) for name in [*ctx.params] if name in names}
-        ctx.params["given"] = {name: value for name, value in given.items() if value not in (None, ())}
-        return super().invoke(ctx)
-
-
-def with_world_options(options_of: OptionsOf) -> type[click.Command]:
-    return type("Command", (WithWorldOptions,), {"options_of": staticmethod(options_of)})
+    return Command
 
 
 def _merged(options_of: OptionsOf) -> list[click.Parameter]:
@@ -209,7 +196,7 @@ def _merged(options_of: OptionsOf) -> list[click.Parameter]:
     for world in _loadable():
         for option in options_of(world):
             found.setdefault(option.name, []).append((world, option))
-    return [_parameter(meanings) for meanings in found.values()]
+    return list(map(_parameter, found.values()))
 
 
 def _loadable() -> Iterable[World]:
@@ -225,13 +212,8 @@ def _parameter(meanings: list[tuple[World, Option]]) -> click.Option:
     for world, option in meanings:
         shown = option.shown or option.default
         words.append(f"{world.name}: {option.help}" + ("" if shown in (None, "") else f"  [default: {shown}]"))
-    return click.Option(
-        [first.flag, first.name],
-        default=None,
-        multiple=first.many,
-        metavar=metavar(first),
-        help=" ".join(words),
-    )
+    shown_as: Any = {"metavar": metavar(first), "help": " ".join(words)}
+    return click.Option([first.flag, first.name], default=None, multiple=first.many, **shown_as)
 
 
 def world_values(worlds: Iterable[World], options_of: OptionsOf, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,8 +224,7 @@ def world_values(worlds: Iterable[World], options_of: OptionsOf, given: Mapping[
         if name not in known:
             others = [world.name for world in _loadable() if any(o.name == name for o in options_of(world))]
             flags = ", ".join(option.flag for option in known.values()) or "none"
-            raise UsageError(
-                f"--{name.replace('_', '-')} is an option of {' and '.join(others) or 'no world'}, not of "
-                f"{' or '.join(world.name for world in worlds)}, which has of its own: {flags}; leave it out"
-            )
+            own = f"{' or '.join(world.name for world in worlds)}, which has of its own: {flags}; leave it out"
+            whose = " and ".join(others) or "no world"
+            raise UsageError(f"--{name.replace('_', '-')} is an option of {whose}, not of {own}")
     return {name: option.value(given.get(name, option.default)) for name, option in known.items()}

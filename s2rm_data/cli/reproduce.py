@@ -22,8 +22,7 @@ from s2rm_data.core.amounts import duration
 from s2rm_data.core.errors import S2RMError, UsageError
 from s2rm_data.core.machine import available_cores, child_environment
 from s2rm_data.core.optional import needed
-from s2rm_data.core.plugins import plugins_loaded
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, plugins_loaded
 from s2rm_data.core.signals import SAME_COMMAND, Interrupt
 from s2rm_data.core.write import write_whole
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
@@ -32,6 +31,8 @@ LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
 RELAY_SECONDS = 30.0  # between two lines of a program's progress
 TRAINING_DIVERGED = 7  # exit status of s2rm-train
 PROGRESS = re.compile(r"\d%, \d+ s left")
+_TASK = "World to reproduce; may be repeated.  [default: all that have a reproduction]"
+_STEPS = "Training steps of every model; a search has a quarter of them.  [default: those of the size]"
 _RUNNING: set[subprocess.Popen[str]] = set()
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,19 +41,8 @@ Result = TypeVar("Result")
 @program("s2rm-reproduce", TakesPlugins)
 @out_folder("reproduction", "Folder for data, runs and results.")
 @click.option("--size", default="laptop", show_default=True, help="laptop, or smoke: a rehearsal of some minutes.")
-@click.option(
-    "--task",
-    "worlds",
-    multiple=True,
-    shell_complete=completing(WORLDS.names),
-    help="World to reproduce; may be repeated.  [default: all that have a reproduction]",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(1),
-    default=None,
-    help="Training steps of every model; a search has a quarter of them.  [default: those of the size]",
-)
+@click.option("--task", "worlds", multiple=True, shell_complete=completing(WORLDS.names), help=_TASK)
+@click.option("--steps", type=click.IntRange(1), default=None, help=_STEPS)
 @click.option("-j", "--jobs", type=click.IntRange(1), default=None, help="Trainings at once.  [default: one per core]")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done; make and train nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not wait before starting.")
@@ -112,8 +102,7 @@ def _plan(out: Path, size: str, worlds: tuple[str, ...], steps: int | None) -> P
         having = [name for name in WORLDS.names() if evaluation_of(WORLDS.load(name)).reproduction]
         raise UsageError(f"the world {without[0]} has no reproduction; those that have one: {', '.join(having)}")
     having_one = {name: part for name, part in parts.items() if part}
-    plugins = tuple(plugins_loaded())
-    return Plan(folder=out, size=size, worlds=having_one, plugins=plugins, training_steps=steps)
+    return Plan(folder=out, size=size, worlds=having_one, plugins=tuple(plugins_loaded()), training_steps=steps)
 
 
 def _stage(title: str, stage: list[Job], side_by_side: int, folder: Path) -> None:
@@ -167,28 +156,15 @@ def _diverged(job: Job) -> bool:
 
 
 def _run(job: Job, folder: Path) -> Job:
-    command = [sys.executable, "-m", f"s2rm_data.cli.{job.program}", *job.arguments]
-    if job.program == "data":
-        command = [sys.executable, "-m", "s2rm_data", *job.arguments]
+    module = "s2rm_data" if job.program == "data" else f"s2rm_data.cli.{job.program}"
+    command = [sys.executable, "-m", module, *job.arguments]
     with (folder / "reproduce.log").open("a", buffering=1) as log:
-        status, said = _heard(command, log, _Relay(job.name))
+        status, said = _heard(command, log, job.name)
     if status == TRAINING_DIVERGED and job.result is not None:
         (job.result.parent / DIVERGED).write_text(said)  # a result, too: reported, not repeated
     elif status:
         raise S2RMError(f"{job.name} ended with exit status {status}: {said.strip()[-500:]}")
     return job
-
-
-class _Relay:
-    """Tells how far a program is, now and then; one that is done sooner says nothing."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._said = name, time.monotonic()
-
-    def hear(self, line: str) -> None:
-        if PROGRESS.search(line) and time.monotonic() - self._said >= RELAY_SECONDS:
-            self._said = time.monotonic()
-            _say(f"{self._name}: {line.strip().partition(': ')[2]}")
 
 
 @contextlib.contextmanager
@@ -208,15 +184,17 @@ def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.P
         _RUNNING.discard(child)
 
 
-def _heard(command: list[str], log: IO[str], relay: _Relay) -> tuple[int, str]:
-    """Exit status of a program and what it said on standard error, which also goes to the log."""
-    said = []
+def _heard(command: list[str], log: IO[str], name: str) -> tuple[int, str]:
+    """Exit status of a program and what it said on standard error; that goes to the log, its progress to the user."""
+    said, told = [], time.monotonic()
     with _started(command, log) as child:
         assert child.stderr
         for line in child.stderr:
             said.append(line)
             log.write(line)
-            relay.hear(line)
+            if PROGRESS.search(line) and time.monotonic() - told >= RELAY_SECONDS:
+                told = time.monotonic()
+                _say(f"{name}: {line.strip().partition(': ')[2]}")
         return child.wait(), "".join(said)
 
 

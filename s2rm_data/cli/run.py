@@ -10,18 +10,12 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
-from s2rm_data.core.errors import (
-    DiskError,
-    InterruptedRunError,
-    S2RMError,
-    S2RMWarning,
-    UsageError,
-    nearest,
-)
+from s2rm_data.core.errors import DiskError, InterruptedRunError, S2RMError, S2RMWarning, UsageError, nearest
 from s2rm_data.core.signals import begin_program, end_at_once, interrupt_message, raise_from_now_on, was_interrupted
 
 EXIT_STATUSES = """\b
@@ -100,28 +94,29 @@ def _fail_unexpectedly(name: str, error: BaseException) -> NoReturn:
 def _fail(message: str, status: int) -> NoReturn:
     end_at_once()
     click.echo(printable(message), err=True)
-    _flush_output()
+    try:  # what cannot be written must not change the exit status
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
     if status == InterruptedRunError.exit_status:
         os._exit(status)  # not to wait for threads that may still be at work
     sys.exit(status)
 
 
 def say_json(**fields: Any) -> None:
-    """A summary on standard output."""
     click.echo(json.dumps(fields))
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """The rows of a table as lines; `sides` has for each column "<" or ">", where its cells stand."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [form.format(*row).rstrip() for row in rows]
 
 
 def printable(text: str) -> str:
     """A message without what a terminal would act upon: names of files can hold any characters."""
     return "".join(c if c.isprintable() or c == "\n" or "\ud800" <= c <= "\udfff" else ascii(c)[1:-1] for c in text)
-
-
-def _flush_output() -> None:
-    """Write what is left to write; what cannot be written must not change the exit status."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _discard_output()
 
 
 def _close_pipe() -> NoReturn:

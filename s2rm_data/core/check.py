@@ -8,19 +8,8 @@ from 1 to 1000". A `Check` asks whether a value fits a hint; what came and what 
     whole(1, 1000).fitted("steps of the plan", document["n"])    # a document: the value, or a `Misfit`
 
 Configs are frozen keyword-only dataclasses, checked when made, that go to JSON and back unchanged. A field says what it
-takes where it is declared; `check_fields`, called from `__post_init__`, sees to it, and rules between fields follow as
-`require`:
-
-    @dataclass(frozen=True, kw_only=True)
-    class WalkConfig:
-        steps: Annotated[int, between(1, 1000)] = 100
-        speed: Annotated[float, above(0, at_most=10)] = 1.0
-        gait: Annotated[str, one_of("walk", "run")] = "walk"
-        rests: Annotated[int, between(1, 1000)] | None = None
-
-        def __post_init__(self) -> None:
-            check_fields(self)
-            require(self, "rests", (self.rests or 0) <= self.steps, f"at most steps ({self.steps})")
+takes where it is declared, as in `gait: Annotated[str, one_of("walk", "run")] = "walk"`; `check_fields`, called from
+`__post_init__`, sees to it, and rules between fields follow as `require`.
 """
 
 from __future__ import annotations
@@ -56,16 +45,14 @@ def from_json(cls: type[C], data: dict[str, Any]) -> C:
     """The inverse of `to_json`; an unknown key is an error, a missing one takes its default if it has any."""
     if not isinstance(data, dict):
         raise UsageError(f"{cls.__name__} cannot be read from {type(data).__name__}; it is a table of fields")
-    hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    hints, fields = typing.get_type_hints(cls), dataclasses.fields(cls)  # type: ignore[arg-type]
+    names = [f.name for f in fields]
     for key in data:
         if key not in names:
             it_has = f"it has {', '.join(names)}"
             raise UsageError(f"{cls.__name__} has no field {key!r}{did_you_mean(key, names, it_has)}")
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    given = {*data, *(f.name for f in fields if f.default is not f.default_factory)}
-    missing = [f.name for f in fields if f.name not in given]
-    if missing:
+    needed = [f.name for f in fields if f.default is f.default_factory]
+    if missing := [name for name in needed if name not in data]:
         raise UsageError(f"{cls.__name__} needs a value for each of: {', '.join(missing)}")
     return cls(**{key: _revive(hints[key], value) for key, value in data.items()})
 
@@ -92,8 +79,6 @@ def _revive(hint: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Numbers between two bounds, each included or not."""
-
     low: float = -math.inf
     high: float = math.inf
     low_included: bool = True
@@ -155,10 +140,7 @@ class one_of:  # noqa: N801
 
 
 class Misfit(ValueError):  # noqa: N818 - whoever asked makes an error of it
-    """A value that is not allowed; says what came and what is allowed.
-
-    Who asked knows whose fault it is: it becomes a `UsageError`, or a `DamagedStoreError` that names the document.
-    """
+    """What came and what is allowed; becomes a `UsageError`, or a `DamagedStoreError` that names the document."""
 
 
 class Check:
@@ -182,7 +164,7 @@ class Check:
             raise Misfit(f"{name} is {shown(value)}; it must be {self}{_suggestion(self.hint, value)}") from None
 
     def __call__(self, given: Any) -> Any:
-        """The value of what was given, as text or as a Python value, or a `UsageError` that says what it must be."""
+        """The value of what was given, as text or as a Python value, or a `UsageError`."""
         try:
             return self._fit(_from_text(_kind(self.hint), given))
         except _DoesNotFit:
@@ -190,12 +172,10 @@ class Check:
 
 
 def whole(low: int, high: int = 10**9) -> Check:
-    """A whole number from `low` to `high`."""
     return Check(Annotated[int, between(low, high)])
 
 
 def named(*names: str) -> Check:
-    """One of some names."""
     return Check(Annotated[str, one_of(*names)])
 
 
@@ -285,10 +265,10 @@ def _fitter(hint: Any) -> Callable[[Any], Any]:
     if origin is Annotated:
         return partial(_limited, _fitter(args[0]), args[1:])
     if origin in (typing.Union, types.UnionType):
-        return partial(_fitted_to_any, [_fitter(arg) for arg in args])
+        return partial(_fitted_to_any, list(map(_fitter, args)))
     if origin is tuple:
         each = args[-1] is Ellipsis
-        return partial(_listed, [_fitter(arg) for arg in (args[:1] if each else args)], each)
+        return partial(_listed, list(map(_fitter, args[:1] if each else args)), each)
     if hint is Any:
         return lambda value: value
     return partial(_number, hint) if hint in (int, float) else partial(_instance, origin or hint)
@@ -360,7 +340,6 @@ _NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _allowed(hint: Any) -> str:
-    """What a hint takes, in words."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         choices = [limit for limit in args[1:] if isinstance(limit, one_of)]

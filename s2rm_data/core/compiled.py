@@ -247,10 +247,7 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 @contextlib.contextmanager
 def _temporary_cache() -> Iterator[None]:
-    """Point numba to a folder of the user's own among the temporary files.
-
-    Cached functions are code: nobody else may be able to put any there.
-    """
+    """Point numba to a temporary folder of the user's own: cached functions are code, nobody else may put any there."""
     if not hasattr(os, "getuid"):
         raise PermissionError("this system does not say whose folders are")
     folder = Path(tempfile.gettempdir()) / f"s2rm-data-compiled-{os.getuid()}"

@@ -88,7 +88,5 @@ def did_you_mean(name: str, allowed: Iterable[str], then: str = "") -> str:
 
 
 def missing_component(package: str, extra: str, needed_for: str) -> MissingComponentError:
-    return MissingComponentError(
-        f"{needed_for} needs the package {package!r}, which is not installed; "
-        f"install it with: pip install 's2rm-data[{extra}]'"
-    )
+    missing = f"{needed_for} needs the package {package!r}, which is not installed"
+    return MissingComponentError(f"{missing}; install it with: pip install 's2rm-data[{extra}]'")

@@ -56,20 +56,11 @@ def memory_nbytes(mount: Path = CGROUP_MOUNT, cgroups: Path = CGROUPS_OF_PROCESS
 
 def _quotas(mount: Path, cgroups: Path) -> Iterator[float]:
     for folder in _folders(mount, cgroups, "cpu"):
-        for read in (_quota_2, _quota_1):
+        for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
             with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # not there, or `max`
-                quota = read(folder)
-                if quota > 0:
-                    yield quota
-
-
-def _quota_2(folder: Path) -> float:
-    quota, period = (folder / "cpu.max").read_text().split()
-    return int(quota) / int(period)
-
-
-def _quota_1(folder: Path) -> float:
-    return int((folder / "cpu.cfs_quota_us").read_text()) / int((folder / "cpu.cfs_period_us").read_text())
+                quota, period = " ".join((folder / name).read_text() for name in files).split()
+                if (share := int(quota) / int(period)) > 0:
+                    yield share
 
 
 def _folders(mount: Path, cgroups: Path, controller: str) -> Iterator[Path]:

@@ -96,7 +96,6 @@ def save_figure(figure: Figure, stem: Path, forms: Sequence[str] = ("png", "svg"
 
 
 def figure_image(figure: Figure, dpi: int = 80) -> Image:
-    """A figure as a picture."""
     from PIL import Image
 
     figure.set_dpi(dpi)
@@ -141,12 +140,11 @@ def _one_palette(images: Iterator[Image]) -> Iterator[Image]:
         yield first
         yield from images
         return
-    methods = (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE)
-    colours = [
-        value for method in methods for value in (first.quantize(128, method=method).getpalette() or [])[: 3 * 128]
-    ]
+    palettes = (
+        first.quantize(128, method=m).getpalette() for m in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE)
+    )
     palette = Image.new("P", (1, 1))
-    palette.putpalette(colours)
+    palette.putpalette([value for colours in palettes for value in (colours or [])[: 3 * 128]])
     for image in itertools.chain([first], images):
         yield image.quantize(palette=palette, dither=Image.Dither.NONE)
 
@@ -171,7 +169,6 @@ def contact_sheet(
 
 
 def stacked(images: Sequence[Image]) -> Image:
-    """Images of one size below one another."""
     from PIL import Image
 
     sheet = Image.new("RGB", (images[0].width, images[0].height * len(images)), "white")
@@ -181,7 +178,6 @@ def stacked(images: Sequence[Image]) -> Image:
 
 
 def captioned(image: Image, text: str) -> Image:
-    """An image with a line of text below it."""
     from PIL import Image, ImageDraw
 
     canvas = Image.new("RGB", (image.width, image.height + 18), PAPER)

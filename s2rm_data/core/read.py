@@ -59,9 +59,8 @@ def folder_inside(root: Path, folder: str = "") -> Iterator[int]:
             at = _walked(stack, root, folders)
         except OSError:
             if folder and _has_links(root, folder):
-                raise ConflictError(
-                    f"{root / folder} is, or lies behind, a link; nothing is written through it. Remove it"
-                ) from None
+                link = f"{root / folder} is, or lies behind, a link; nothing is written through it. Remove it"
+                raise ConflictError(link) from None
             raise
         yield at
 
@@ -87,10 +86,9 @@ def _has_links(root: Path, name: str) -> bool:
 def _refusal(error: OSError, root: Path, name: str) -> DamagedStoreError | DiskError:
     where = root / name
     if error.errno in _NO_FAULT_OF_THE_FILE:
-        return DiskError(
-            f"{where}: cannot be opened ({error.strerror}); this process may hold too few files or too little memory "
-            "(ulimit -n, ulimit -v); raise the limit, or use fewer workers"
-        )
+        limits = "this process may hold too few files or too little memory (ulimit -n, ulimit -v)"
+        raised = "raise the limit, or use fewer workers"
+        return DiskError(f"{where}: cannot be opened ({error.strerror}); {limits}; {raised}")
     if _has_links(root, name):
         return DamagedStoreError(f"{where}: is a link, and links inside a store or run are not followed")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -96,10 +96,9 @@ def _clear_the_way(partial: str | Path, at: int | None, where: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(kind):
-        raise ConflictError(
-            f"{where} is {'a link' if stat.S_ISLNK(kind) else 'no regular file'}, where this program writes for a "
-            "moment; nothing is written through it. Remove it"
-        )
+        what = "a link" if stat.S_ISLNK(kind) else "no regular file"
+        at_work = "where this program writes for a moment; nothing is written through it. Remove it"
+        raise ConflictError(f"{where} is {what}, {at_work}")
     os.unlink(partial, dir_fd=at)
 
 
@@ -145,7 +144,6 @@ def _made(root: Path, folder: str) -> Iterator[int]:
 
 
 def sync_inside(root: Path, names: Iterable[str]) -> None:
-    """Make the names of files below `root` durable."""
     for folder in dict.fromkeys(name.rpartition("/")[0] for name in names):
         with disk_errors(root / folder), folder_inside(root, folder) as at:
             os.fsync(at)
@@ -204,8 +202,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     with disk_errors(path):
         _put_back(old, path)
         check_replaceable(path)
-        for left in (partial, old):
-            _drop(left)
+        _drop(partial, old)
         partial.mkdir()
         try:
             _write_list(partial, None)
@@ -222,13 +219,11 @@ def replaced_folder(path: Path) -> Iterator[Path]:
                 path.rename(old)
                 partial.rename(path)
             sync_folder(path.parent)
-            for left in (partial, old):
-                _drop(left)
+            _drop(partial, old)
         except BaseException:
             with contextlib.suppress(ConflictError, DiskError, OSError):  # the first error is the one to tell
                 _put_back(old, path)
-                for left in (partial, old):
-                    _drop(left)
+                _drop(partial, old)
             raise
 
 
@@ -244,25 +239,21 @@ def check_replaceable(path: Path) -> None:
     foreign = [name for name in _inside(path) if name not in {*listed, LIST}]
     if foreign:
         why = "" if listed else " and has no list of what this program wrote there"
-        raise ConflictError(
-            f"{path} holds other files ({foreign[0]}, ...){why}; nothing of it is replaced. Move them elsewhere, or "
-            "give --out another name"
-        )
+        kept = "nothing of it is replaced. Move them elsewhere, or give --out another name"
+        raise ConflictError(f"{path} holds other files ({foreign[0]}, ...){why}; {kept}")
 
 
 def _inside(folder: Path) -> list[str]:
     """Names of all that is below a folder, without folders that have something in them; links are not followed."""
-    found = []
+    found: list[Path] = []
 
     def refuse(error: OSError) -> None:
         raise error
 
     for inner, folders, files in os.walk(folder, onerror=refuse):
         links = [name for name in folders if (Path(inner) / name).is_symlink()]
-        found += [(Path(inner) / name).relative_to(folder).as_posix() for name in (*files, *links)]
-        if not folders and not files and Path(inner) != folder:
-            found.append(Path(inner).relative_to(folder).as_posix())
-    return sorted(found)
+        found += [Path(inner) / name for name in (*files, *links)] or ([] if folders else [Path(inner)])
+    return sorted(path.relative_to(folder).as_posix() for path in found if path != folder)
 
 
 def _write_list(folder: Path, names: Sequence[str] | None) -> None:
@@ -284,17 +275,18 @@ def _listed(folder: Path) -> list[str] | None:
         return None
 
 
-def _drop(folder: Path) -> None:
-    """Remove a folder that this program filled, or has begun to fill: what it lists, and then the list."""
-    if folder.is_dir() and not folder.is_symlink():
-        names = _listed(folder)
-        remove_inside(folder, [name for name in names or () if name != LIST])
-        last = {LIST + PARTIAL} if names is None else {LIST + PARTIAL, LIST}  # a kill may come before there is a list
-        if not set(_inside(folder)) - last:
-            remove_inside(folder, last)
-            folder.rmdir()
-    if os.path.lexists(folder):
-        raise ConflictError(f"{folder} is in the way, where this program writes for a while; move it elsewhere")
+def _drop(*folders: Path) -> None:
+    """Remove folders that this program filled, or has begun to fill: what each lists, and then the list."""
+    for folder in folders:
+        if folder.is_dir() and not folder.is_symlink():
+            names = _listed(folder)
+            remove_inside(folder, [name for name in names or () if name != LIST])
+            last = {LIST + PARTIAL} if names is None else {LIST + PARTIAL, LIST}  # a kill may come before the list
+            if not set(_inside(folder)) - last:
+                remove_inside(folder, last)
+                folder.rmdir()
+        if os.path.lexists(folder):
+            raise ConflictError(f"{folder} is in the way, where this program writes for a while; move it elsewhere")
 
 
 def _put_back(old: Path, path: Path) -> None:
@@ -316,9 +308,8 @@ def _exchanged(one: Path, other: Path) -> bool:
     return bool(rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange) == 0)
 
 
-def _sync(path: Path) -> None:
-    flags = os.O_RDONLY if fcntl else os.O_RDWR  # Windows syncs only what it could write to
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+def _sync(path: Path, links: int = getattr(os, "O_NOFOLLOW", 0)) -> None:
+    descriptor = os.open(path, links | (os.O_RDONLY if fcntl else os.O_RDWR))  # Windows syncs what it could write to
     try:
         os.fsync(descriptor)
     finally:
@@ -329,11 +320,7 @@ def sync_folder(folder: Path) -> None:
     """Make names created or renamed in a folder durable, where a folder can be opened."""
     if fcntl:
         with disk_errors(folder):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _sync(folder, links=0)
 
 
 def make_folder(folder: Path) -> None:
@@ -347,9 +334,7 @@ def make_folder(folder: Path) -> None:
 
 
 def lock_folder(folder: Path, *, shared: bool = False) -> int:
-    """Lock a folder for one writer, or `shared` by several that agree.
-
-    Returns the descriptor that holds the lock until it is closed or the process ends.
+    """Lock a folder for one writer, or `shared` by several that agree: by a descriptor, until that is closed.
 
     The lock is on the folder itself, so that no lock file is left behind and a killed writer frees it.
     """
@@ -360,16 +345,14 @@ def lock_folder(folder: Path, *, shared: bool = False) -> int:
         )
     with disk_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with disk_errors(folder):
-            if not _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
-                raise ConflictError(
-                    f"another process is writing to {folder}; wait until it has finished, or write elsewhere with --out"
-                )
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        try:
+            if _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+                return descriptor
+            advice = "wait until it has finished, or write elsewhere with --out"
+            raise ConflictError(f"another process is writing to {folder}; {advice}")
+        except BaseException:
+            os.close(descriptor)
+            raise
 
 
 def _locked(descriptor: int, kind: int, tries: int = 5) -> bool:

@@ -40,7 +40,7 @@ class LineProgress(QuietProgress):
         self._total = self._done = self._already = 0
         self._waiting = True
         self._begun = self._said = time.monotonic()
-        self._slow_start = threading.Timer(LINE_SECONDS, self._say_why_slow)
+        self._slow_start = threading.Timer(LINE_SECONDS, lambda: self._say(COMPILE_WORDS if COMPILING else "starting"))
         self._slow_start.daemon = True
 
     def __exit__(self, *error: object) -> None:
@@ -66,9 +66,6 @@ class LineProgress(QuietProgress):
                 self._said = now
                 left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
                 self._say(f"{100 * self._done // self._total}%, {left:.0f} s left")
-
-    def _say_why_slow(self) -> None:
-        self._say(COMPILE_WORDS if COMPILING else "starting")
 
     def _say(self, text: str) -> None:
         say(f"{self._done:,} of {self._total:,} {self._unit}, {text}")

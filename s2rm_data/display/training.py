@@ -27,8 +27,6 @@ def scores_line(
 
 
 class Lines(Listener):
-    """A line every few seconds and for every validation."""
-
     def __init__(self) -> None:
         self._said = 0.0
         self._told_references = False
@@ -147,13 +145,9 @@ class Live(Lines):
             words = [f"step {p.step:,}/{p.total:,}", f"{duration(p.seconds_left)} left", f"loss {p.loss:.4f}"]
             words += [f"{p.steps_per_second:.2f} steps/s", f"waiting {100 * p.waiting_share:.1f}%", f"rate {p.lr:.2g}"]
             bar.add_row(ProgressBar(total=p.total, completed=p.step, width=60))
-        return Group(*parts, bar, self._fitting(words))
-
-    def _fitting(self, words: list[str]) -> str:
-        """One line: as many of the words as the terminal is wide, the first ones first."""
-        while len(words) > 1 and len("  ".join(words)) > self._console.width:
-            words = words[:-1]
-        return "  ".join(words)
+        while len(words) > 1 and len("  ".join(words)) > self._console.width:  # one line: the first ones that fit
+            words.pop()
+        return Group(*parts, bar, "  ".join(words))
 
 
 def listener_for(*, quiet: bool) -> Listener:

@@ -2,30 +2,38 @@
 
     write_card(Store("data.zarr"), Path("card"), About())
     card/README.md          front matter, contents, statistics, pictures, how it was made, licence, citation
-    card/croissant.json     the same for programs (croissant.py)
+    card/croissant.json     the same for programs (https://docs.mlcommons.org/croissant)
     card/images/            a contact sheet and an animation per world, and the figure of its statistics
 
 What the card says of a world is the world's own (`Inspection.about`, `tags`); texts that come from the store are
 escaped.
+
+For programs the store is one set of files, whose root document has its SHA-256 there and seals all others. The record
+set `arrays` says what every array is. Groups that lie beside the card as Parquet (`s2rm-data export -f parquet`) are
+record sets too, whose rows `mlcroissant` reads.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import s2rm_data
 from s2rm_data.core.errors import UsageError
+from s2rm_data.core.optional import needed
 from s2rm_data.core.paint import save_figure, save_gif, save_image
 from s2rm_data.core.progress import Progress
 from s2rm_data.core.write import make_folder, write_whole
-from s2rm_data.inspection.croissant import croissant_json, need_mlcroissant
 from s2rm_data.inspection.stats import GroupStats
 from s2rm_data.inspection.world_inspection import Inspection, inspection_of
 from s2rm_data.making.world import World, world_of
+from s2rm_data.store.layout import META
 
 if TYPE_CHECKING:
     from s2rm_data.store import Group, Store
@@ -43,6 +51,8 @@ PAPER = """@article{rahaman2020s2rms,
   year    = {2020}
 }"""
 ROWS = 4  # of a contact sheet
+ZARR, PARQUET = "application/vnd.zarr", "application/x-parquet"
+_COLUMNS = ("group", "array", "type", "shape", "description", "units")
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
 
 
@@ -67,10 +77,7 @@ class About:
         return LICENCES[self.licence]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """A world's part of a card."""
-
+class _Part(NamedTuple):
     world: World
     inspection: Inspection
     groups: list[Group]
@@ -84,16 +91,16 @@ class _Part:
 def write_card(store: Store, folder: Path, about: About, progress: Progress | None = None) -> list[Path]:
     """Write the card into `folder`; returns its files. `progress` is advanced by sequences."""
     _ = about.licence_url  # refuse before anything is made
-    need_mlcroissant()
+    mlc = needed("mlcroissant", "publish", "a data card with Croissant metadata")
     groups = [store[path] for path in store.groups]
     if not groups:
         raise UsageError(f"{store.path} has no finished group to describe")
     parts = _parts(groups, progress or Progress())
     tags = dict.fromkeys(["world model", "partial observability", *(t for part in parts for t in part.inspection.tags)])
     description = about.description or " ".join(part.about for part in parts)
-    about = About(**{**vars(about), "description": description, "tags": tuple(tags)})
+    about = dataclasses.replace(about, description=description, tags=tuple(tags))
     parquet = {g.path: file for g in groups if (file := folder / (g.path.replace("/", "-") + ".parquet")).is_file()}
-    croissant = croissant_json(store, groups, about, parquet)
+    croissant = _croissant(mlc, store, groups, about, parquet)
     make_folder(folder)
     pictures = {part.world.name: _draw(part, folder / "images") for part in parts}
     text = _text(store, parts, about, pictures, parquet)
@@ -195,10 +202,9 @@ def _section(part: _Part, images: list[str]) -> list[str]:
     lines += ["", "### Arrays", "", f"Of `{part.groups[0].path}`; shapes are those of one sequence.", ""]
     lines += ["| array | type | shape | meaning |", "|---|---|---|---|"]
     for name, array in part.groups[0].arrays.items():
-        shape = " x ".join(f"{n} {dim}" for dim, n in zip(array.dims[1:], array.shape[1:], strict=True))
         units = array.layout.attributes.get("units")
         meaning = str(array.layout.attributes.get("description", "")) + (f" ({units})" if units else "")
-        lines.append(f"| `{name}` | {array.dtype} | {plain(shape)} | {plain(meaning)} |")
+        lines.append(f"| `{name}` | {array.dtype} | {plain(array.words(1))} | {plain(meaning)} |")
     lines += ["", "### Statistics", "", f"![Statistics]({figure})", "", *_statistics(part.stats), ""]
     return lines + _making(part.groups)
 
@@ -221,8 +227,9 @@ def _cell(value: Any) -> str:
 
 def _making(groups: Sequence[Group]) -> list[str]:
     lines = ["### How it was made", "", "These commands make the same bytes again, on any machine:", "", "```sh"]
-    commands = dict.fromkeys(_line(group.attributes.get("command", "unknown")) for group in groups)
-    lines += [*commands, "```", ""]
+    commands = dict.fromkeys(str(group.attributes.get("command", "unknown")) for group in groups)
+    lines += dict.fromkeys("".join(c if c.isprintable() and c != "`" else "?" for c in text) for text in commands)
+    lines += ["```", ""]
     settings = groups[0].settings
     version, package = settings.get("generator_version", "?"), groups[0].attributes.get("package", "?")
     return [*lines, f"Generator version {plain(str(version))}, {plain(str(package))}.", ""]
@@ -234,5 +241,67 @@ def plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _line(text: Any) -> str:
-    return "".join(c if c.isprintable() and c != "`" else "?" for c in str(text))
+# -- for programs
+
+
+def _croissant(mlc: Any, store: Store, groups: Sequence[Group], about: About, parquet: Mapping[str, Path]) -> bytes:
+    """`parquet`: group -> file beside the card. Raises if what comes out is not valid Croissant."""
+    name = store.path.name  # as the store is called beside the card
+    seal, whole = "The root document, which seals all other objects.", "The Zarr store."
+    distribution = [
+        _file(mlc, f"{name}/{META}", store.manifest.to_bytes(), ZARR, seal),
+        mlc.FileSet(id="store", name="store", includes=[f"{name}/**"], encoding_formats=[ZARR], description=whole),
+        *(_file(mlc, path.name, path.read_bytes(), PARQUET, f"{group} as Parquet.") for group, path in parquet.items()),
+    ]
+    records = [_arrays(mlc, groups)]
+    records += [_rows(mlc, group, parquet[group.path].name) for group in groups if group.path in parquet]
+    metadata = mlc.Metadata(
+        name=about.title,
+        description=about.description,
+        license=[about.licence_url],
+        url=about.url,
+        cite_as=about.citation,
+        version=about.version,
+        keywords=list(about.tags),
+        date_published=datetime.fromisoformat(about.published),
+        creators=[mlc.Organization(name=about.author, url=about.url)],
+        distribution=distribution,
+        record_sets=records,
+    )
+    return (json.dumps(metadata.to_json(), indent=1, default=str) + "\n").encode()
+
+
+def _file(mlc: Any, name: str, data: bytes, encoding: str, description: str) -> Any:
+    content = {"content_url": name, "content_size": f"{len(data)} B", "sha256": hashlib.sha256(data).hexdigest()}
+    return mlc.FileObject(id=name, name=name, **content, encoding_formats=[encoding], description=description)
+
+
+def _arrays(mlc: Any, groups: Sequence[Group]) -> Any:
+    """One record per array, held in the document itself."""
+    rows = []
+    for group in groups:
+        for name, array in group.arrays.items():
+            words = (str(array.layout.attributes.get(key, "")) for key in ("description", "units"))
+            rows.append((group.path, name, str(array.dtype), array.words(), *words))
+    fields = [
+        mlc.Field(id=f"arrays/{name}", name=name, description=f"The array's {name}.", data_types=[mlc.DataType.TEXT])
+        for name in _COLUMNS
+    ]
+    data = [{f"arrays/{name}": value for name, value in zip(_COLUMNS, row, strict=True)} for row in rows]
+    return mlc.RecordSet(id="arrays", name="arrays", description="Every array of the store.", fields=fields, data=data)
+
+
+def _rows(mlc: Any, group: Group, file: str) -> Any:
+    fields = [
+        mlc.Field(
+            id=f"{group.path}/{name}",
+            name=name,
+            description=str(array.layout.attributes.get("description", name)),
+            data_types=[getattr(mlc.DataType, array.dtype.name.upper())],
+            is_array=True if array.shape[1:] else None,
+            array_shape=",".join(map(str, array.shape[1:])) or None,
+            source=mlc.Source(file_object=file, extract=mlc.Extract(column=name)),
+        )
+        for name, array in group.arrays.items()
+    ]
+    return mlc.RecordSet(id=group.path, name=group.path, description=f"Sequences of {group.path}.", fields=fields)

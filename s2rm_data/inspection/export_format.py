@@ -53,10 +53,7 @@ def export(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Write the first `count` sequences (None: all) of a group; returns the file or folder made.
-
-    `progress` is advanced by what the format counts; see `work_of`.
-    """
+    """The file or folder made of the first `count` sequences (None: all); `progress` is advanced by `work_of` these."""
     chosen: ExportFormat = EXPORT_FORMATS.load(form)
     total = _count(group, count)
     target = folder / (group.path.replace("/", "-") + chosen.suffix)

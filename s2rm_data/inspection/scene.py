@@ -258,7 +258,8 @@ def packed(scene: Scene | Addition) -> bytes:
 
 def _spelled(value: Any, arrays: list[Array]) -> Any:
     if isinstance(value, np.ndarray):
-        arrays.append(_plain(value))
+        with np.errstate(over="ignore"):  # what is too large for a float32 becomes infinite, and is drawn as a gap
+            arrays.append(np.ascontiguousarray(value, dtype=_wanted(value)))
         return {"array": len(arrays) - 1}
     if dataclasses.is_dataclass(value):
         fields = {field.name: _spelled(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
@@ -270,13 +271,8 @@ def _spelled(value: Any, arrays: list[Array]) -> Any:
     return value
 
 
-def _plain(values: Array) -> Array:
-    """One of the types of `_TYPES`, little-endian. Numbers that are not finite stay: they are drawn as gaps."""
-    with np.errstate(over="ignore"):  # what is too large for a float32 becomes infinite
-        return np.ascontiguousarray(values, dtype=_wanted(values))
-
-
 def _wanted(values: Array) -> str:
+    """The smallest of the types of `_TYPES`, little-endian."""
     if values.dtype.kind == "b":
         return "<u1"
     if values.dtype.kind not in "iu":

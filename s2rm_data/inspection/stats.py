@@ -49,7 +49,6 @@ class GroupStats:
 
     @property
     def short_name(self) -> str:
-        """The group's path without the world."""
         return self.group.removeprefix(f"{self.generator}/")
 
 
@@ -62,8 +61,6 @@ def blocks(group: Group, names: Sequence[str], progress: Progress) -> Iterator[d
 
 
 class Moments:
-    """Mean, spread and range of values that come in blocks."""
-
     def __init__(self) -> None:
         self.count, self.sum, self.squares, self.low, self.high = 0, 0.0, 0.0, math.inf, -math.inf
 

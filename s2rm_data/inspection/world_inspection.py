@@ -10,6 +10,7 @@ Any arrays as a scene: the largest image-like one as a raster, all others that g
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from s2rm_data.store import Group
-    from s2rm_data.store.reader import StoredArray
 
 SHEET_COLUMNS = 8
 _SIDE_PIXELS = 240  # of a drawn image, at least
@@ -66,10 +66,7 @@ class Inspection:
             yield captioned(enlarged.convert("RGB"), f"{group.path} #{number}, {name}, step {step}")
 
     def preview(self, group: Group, number: int, rows: int, progress: Progress, **options: Any) -> Preview:
-        """One sequence as an animation, and the first ones as rows of a contact sheet.
-
-        `options` are those of `preview_options`, all of them. `progress` may be started and advanced.
-        """
+        """One sequence as an animation, and the first ones as a contact sheet; `options`: all of `preview_options`."""
         numbers = list(range(min(rows, len(group))))
         drawn = [list(self.pictures(group, n)) for n in numbers]
         steps = spread(len(drawn[0]), SHEET_COLUMNS)
@@ -191,12 +188,9 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 
 def image_array(group: Group) -> str | None:
     """The array with the most values per sequence among those of (N, T, ..., H, W), or with channels after W."""
-
-    def is_image(array: StoredArray) -> bool:
-        return len(array.shape) >= 4 and array.dtype.kind in "biuf" and min(_sides(array.shape[2:])) >= _SMALLEST_SIDE
-
-    found = {name: int(np.prod(array.shape[1:])) for name, array in group.arrays.items() if is_image(array)}
-    return max(found, key=lambda name: found[name]) if found else None
+    numeric = {name: a.shape for name, a in group.arrays.items() if len(a.shape) >= 4 and a.dtype.kind in "biuf"}
+    images = [name for name, shape in numeric.items() if min(_sides(shape[2:])) >= _SMALLEST_SIDE]
+    return max(images, key=lambda name: math.prod(numeric[name][1:]), default=None)
 
 
 def _sides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -222,17 +216,13 @@ def array_scene(group: Group, number: int, milliseconds: int) -> Scene:
     total = group[name].shape[1] if name else max(lengths, default=1)
     values = {key: np.asarray(array[number]) for key, array in numeric.items() if key != name}
     timed = {key: found for key, found in values.items() if found.ndim and len(found) == total}
-    raster = None if name is None else _raster(name, as_images(group[name][number], group[name].shape[2:]))
-    steps = min(total, _MOST_STEPS) if raster is None else len(raster.values)
+    layers = [_raster(name, as_images(group[name][number], group[name].shape[2:]))] if name else []
+    arena = Arena(extent=layers[0].extent, y_down=True) if layers else None
+    steps = len(layers[0].values) if layers else min(total, _MOST_STEPS)
     shown = f"{total:,}" if steps == total else f"the first {steps:,} of {total:,}"
-    return Scene(
-        steps=steps,
-        arena=None if raster is None else Arena(extent=raster.extent, y_down=True),
-        layers=() if raster is None else (raster,),
-        panels=[_curves(key, found[:steps]) for key, found in timed.items()],
-        facts=[("steps", shown), *((key, _words(found)) for key, found in values.items() if key not in timed)],
-        milliseconds=milliseconds,
-    )
+    facts = [("steps", shown), *((key, _words(found)) for key, found in values.items() if key not in timed)]
+    curves = [_curves(key, found[:steps]) for key, found in timed.items()]
+    return Scene(steps=steps, arena=arena, layers=layers, panels=curves, facts=facts, milliseconds=milliseconds)
 
 
 def _raster(name: str, images: NDArray[np.float64]) -> Raster:
@@ -247,11 +237,8 @@ def _raster(name: str, images: NDArray[np.float64]) -> Raster:
 def _curves(name: str, values: NDArray[Any]) -> Curves:
     lines = values.reshape(len(values), -1)[:, :MOST_LINES]
     titles = [name] if lines.shape[1] == 1 else [str(line) for line in range(lines.shape[1])]
-    curves = [
-        Curve(title=title, values=lines[:, n].astype(np.float64), colour=_COLOURS[n % len(_COLOURS)])
-        for n, title in enumerate(titles)
-    ]
-    return Curves(title=name, curves=curves)
+    drawn = zip(titles, lines.T.astype(np.float64), _COLOURS, strict=False)  # as many colours as lines at the most
+    return Curves(title=name, curves=[Curve(title=title, values=line, colour=colour) for title, line, colour in drawn])
 
 
 def _words(values: NDArray[Any]) -> str:

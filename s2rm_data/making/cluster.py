@@ -13,12 +13,11 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
-from s2rm_data.core.addresses import StorePath, store_path
+from s2rm_data.core.addresses import store_path
 from s2rm_data.core.errors import ConflictError, DiskError, S2RMError, UsageError
 from s2rm_data.core.optional import needed
-from s2rm_data.core.plugins import load_plugin
 from s2rm_data.core.progress import Progress
-from s2rm_data.core.registry import WORLDS
+from s2rm_data.core.registry import WORLDS, load_plugin
 from s2rm_data.core.signals import SAME_COMMAND, Interrupt
 from s2rm_data.making.parts import generate_part, merge
 from s2rm_data.making.run import Outcome, ShardSize, split_specs
@@ -31,7 +30,7 @@ RETRIES = 2  # of a task that failed; those of dead workers come on top
 CONNECT_SECONDS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Job:
     """What every worker is told: plain values, that travel."""
 
@@ -58,25 +57,18 @@ def generate_on_dask(job: Job, address: str, *, workers: int, progress: Progress
     specs = split_specs(making.splits, job.shard_size)
     path = store_path(job.path)
     count = min(sum(spec.shards for spec in specs), MOST_TASKS)
-    _check_waiting(path, PartPlan.of(specs, count))
+    place = place_of(path)
+    place.check_free()
+    if has_parts(place):  # they must be of the same run, which is then continued
+        PartPlan.of(specs, count).check_same(PartPlan.read(place), place)
     shards = [spec.shard_range(index) for spec in specs for index in range(spec.shards)]
-    sizes = {
-        str(part): sum(shards[i][1] - shards[i][0] for i in part.of(len(shards)))
-        for part in (Part(number, count) for number in range(1, count + 1))
-    }
+    parts = (Part(number, count) for number in range(1, count + 1))
+    sizes = {str(part): sum(shards[i][1] - shards[i][0] for i in part.of(len(shards))) for part in parts}
     with _client(address, workers) as client:
         progress.start(sum(sizes.values()), 0)
         made, found = _run(client, job, sizes, progress)
     merged = merge(path)
     return Outcome(made=made, found=found, nbytes=merged.nbytes, groups=merged.groups)
-
-
-def _check_waiting(path: StorePath, plan: PartPlan) -> None:
-    """Parts that wait there must be of the same run, which is then continued."""
-    place = place_of(path)
-    place.check_free()
-    if has_parts(place):
-        plan.check_same(PartPlan.read(place), place)
 
 
 def _run(client: Any, job: Job, sizes: Mapping[str, int], progress: Progress) -> tuple[int, int]:
@@ -103,20 +95,17 @@ def _result(future: Any, part: str) -> tuple[int, int]:
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
 
+    again = "then run the same command again: what other parts have made is kept"
     try:
         result: tuple[int, int] = future.result()
     except S2RMError:
         raise
     except KilledWorker:
-        raise ConflictError(
-            f"the Dask workers that made part {part} died again and again; look at their logs (memory?), then run the "
-            "same command again: what other parts have made is kept"
-        ) from None
+        died = f"the Dask workers that made part {part} died again and again; look at their logs (memory?)"
+        raise ConflictError(f"{died}, {again}") from None
     except (CancelledError, CommClosedError):
-        raise DiskError(
-            f"the connection to the Dask scheduler was lost before part {part} was made; start the scheduler and its "
-            "workers, then run the same command again: what other parts have made is kept"
-        ) from None
+        lost = f"the connection to the Dask scheduler was lost before part {part} was made"
+        raise DiskError(f"{lost}; start the scheduler and its workers, {again}") from None
     except Exception as error:
         raise S2RMError(f"part {part} failed on a Dask worker: {type(error).__name__}: {error}") from error
     return result
@@ -134,8 +123,6 @@ def _client(address: str, workers: int) -> Iterator[Any]:
         try:
             client = dask.Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError, TypeError) as error:
-            raise UsageError(
-                f"no Dask scheduler answers at {address!r} ({type(error).__name__}); give the address that "
-                "`dask scheduler` prints, such as tcp://10.0.0.1:8786, or `local`"
-            ) from None
+            advice = "give the address that `dask scheduler` prints, such as tcp://10.0.0.1:8786, or `local`"
+            raise UsageError(f"no Dask scheduler answers at {address!r} ({type(error).__name__}); {advice}") from None
         yield stack.enter_context(client)

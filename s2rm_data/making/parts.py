@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
@@ -20,7 +21,7 @@ from s2rm_data.store.documents import Entry, json_bytes
 from s2rm_data.store.existing import check_split, existing_manifest, has_parts
 from s2rm_data.store.layout import META, PARTS, PLAN, SplitSpec
 from s2rm_data.store.manifest import Manifest, check_object, is_sound
-from s2rm_data.store.parts import Part, PartManifest, PartPlan, part_names, plan_digest
+from s2rm_data.store.parts import Part, PartManifest, PartPlan
 from s2rm_data.store.place import Place, place_of
 from s2rm_data.store.writer import Pacer, write_objects
 
@@ -53,22 +54,18 @@ class _PartRun:
     def __init__(self, place: Place, manifest: Manifest, specs: Sequence[SplitSpec], part: Part) -> None:
         self.place, self.manifest, self.specs = place, manifest, specs
         self.plan = PartPlan.of(specs, part.count)
-        self._agree()
+        if not has_parts(place):
+            name = f"{PARTS}/{PLAN}"
+            place.write_new(name, [self.plan.to_bytes()])  # unless another part was faster
+            place.sync([name])
+        self.plan.check_same(PartPlan.read(place), place)
         self.made = self._resumed(part)
         self._mutex = threading.Lock()
         self._pacer = Pacer(self._save, place.least_commit_seconds)
 
-    def _agree(self) -> None:
-        """Write down what all parts make together, or compare it with what an earlier part wrote."""
-        if not has_parts(self.place):
-            name = f"{PARTS}/{PLAN}"
-            self.place.write_new(name, [self.plan.to_bytes()])  # unless another part was faster
-            self.place.sync([name])
-        self.plan.check_same(PartPlan.read(self.place), self.place)
-
     def _resumed(self, part: Part) -> PartManifest:
         """What an interrupted run of this part has made and is still there."""
-        empty = PartManifest(part, plan_digest(self.plan))
+        empty = PartManifest(part, self.plan.digest)
         if not self.place.has(part.name):
             return empty
         try:
@@ -81,7 +78,7 @@ class _PartRun:
     def run(self, sources: Sequence[SplitSource], workers: int, progress: Progress) -> Outcome:
         shards = [(s, i) for s, spec in enumerate(self.specs) for i in range(spec.shards)]
         own = [shards[i] for i in self.made.part.of(len(shards))]
-        every = [Task(self.specs[s], sources[s], i, self._adder(self.specs[s])) for s, i in own]
+        every = [Task(self.specs[s], sources[s], i, partial(self._add, self.specs[s])) for s, i in own]
         tasks = [task for task in every if not self._has(task)]
         total, made = (sum(task.sequences for task in chosen) for chosen in (every, tasks))
         progress.start(total, total - made)
@@ -99,22 +96,18 @@ class _PartRun:
         names = task.spec.entry.shard_objects(task.spec.group, task.index)
         return all(name in self.made.objects or name in self.manifest.objects for name in names)
 
-    def _adder(self, spec: SplitSpec) -> Callable[[int, Mapping[str, Sequence[bytes]]], None]:
-        def add(index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
-            entries = write_objects(self.place, spec.shard_objects(index, shards))
-            with self._mutex:
-                self.made.objects.update(entries)
-            self._pacer.added()
-
-        return add
+    def _add(self, spec: SplitSpec, index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
+        entries = write_objects(self.place, spec.shard_objects(index, shards))
+        with self._mutex:
+            self.made.objects.update(entries)
+        self._pacer.added()
 
     def _save(self) -> None:
         with self._mutex:
             self.made.save(self.place)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Merged:
+class Merged(NamedTuple):
     """`parts` were entered; 0 if an earlier merge had done so. `objects` and `nbytes` of the merged groups."""
 
     parts: int
@@ -173,13 +166,12 @@ class _Merge:
 
     def _collected(self) -> dict[str, Entry]:
         """Every shard of the plan, from the parts or from the root; what is missing is named."""
-        plan, there = self._plan, {*part_names(self._place)}
+        plan, there = self._plan, {*self._place.names(PARTS)} - {f"{PARTS}/{PLAN}"}
         ending = f"-of-{plan.count:05}.json"
         foreign = sorted(name for name in there if name.endswith(".json") and not name.endswith(ending))
         if foreign:
-            raise ConflictError(
-                f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; remove it, or make all parts again"
-            )
+            advice = "remove it, or make all parts again"
+            raise ConflictError(f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; {advice}")
         entries: dict[str, Entry] = {}
         absent: list[int] = []
         unfinished: list[str] = []
@@ -202,11 +194,9 @@ class _Merge:
             listed = ", ".join(map(str, absent[:20])) + (", ..." if len(absent) > 20 else "")
             problems.insert(0, f"missing of {self._plan.count} parts: {listed}")
         if problems:
-            more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
-            raise DamagedStoreError(
-                f"{self._place.path} cannot be merged yet: {'; '.join(problems[:3])}{more}. "
-                "Run these parts (again), then merge"
-            )
+            listed = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
+            advice = "Run these parts (again), then merge"
+            raise DamagedStoreError(f"{self._place.path} cannot be merged yet: {listed}. {advice}")
 
     def _check_present(self, entries: Mapping[str, Entry], verify: bool, progress: Progress) -> None:
         """Whether every object is there and has its size; with `verify`, its SHA-256."""
@@ -217,9 +207,8 @@ class _Merge:
             else:
                 with self._place.opened(name) as opened:
                     if opened.nbytes != entry.nbytes:
-                        raise DamagedStoreError(
-                            f"{self._place.path / name}: has {opened.nbytes} bytes where its part made {entry.nbytes}"
-                        )
+                        sizes = f"has {opened.nbytes} bytes where its part made {entry.nbytes}"
+                        raise DamagedStoreError(f"{self._place.path / name}: {sizes}")
             progress.advance(entry.nbytes)
 
     def _commit(self, entries: Mapping[str, Entry]) -> None:

@@ -28,7 +28,6 @@ from s2rm_data.core.registry import WORLDS
 from s2rm_data.core.write import write_whole
 from s2rm_data.making.run import Outcome, ShardSize, generate, worker_count
 from s2rm_data.store import Store
-from s2rm_data.store.layout import DEFAULT_SHARD_SIZE
 
 MOST_BYTES = 1 << 20
 SEAL = "\n# Written by `s2rm-data get FILE --seal`.\n"
@@ -81,32 +80,24 @@ class Recipe:
     def make(self, out: StorePath, *, workers: int | None = None, progress: Progress | None = None) -> Outcome:
         """What is missing of it, in the store at `out`."""
         making = WORLDS.load(self.world).prepare({**self.options, "seed": self.seed})
-        size = ShardSize(asked=None, usual=making.shard_size or DEFAULT_SHARD_SIZE)
+        size = ShardSize(usual=making.shard_size)
         with making.open() as splits:
             return generate(splits, out, workers=worker_count(workers), shard_size=size, progress=progress)
 
     def check(self, store: Store, made: Outcome) -> None:
-        """Refuse what is not what the recipe's digests say, and say what differs."""
         if not self.digests:
             return
         found = {path: store[path].content_digest() for path in made.groups}
         names = sorted(found.keys() | self.digests.keys())
         wrong = [path for path in names if found.get(path) != self.digests.get(path)]
         if wrong:
-            listed = "; ".join(
-                f"{path}: {_short(found, path)} here, {_short(self.digests, path)} there" for path in wrong
-            )
+            here_there = (f"{path}: {_short(found, path)} here, {_short(self.digests, path)} there" for path in wrong)
+            differ = f"{len(wrong)} of {len(names)} groups differ ({'; '.join(here_there)})"
             now = self._versions(store, made)
-            versions = [
-                f"{name} is {now.get(name)} here, {was} there"
-                for name, was in self.made_by.items()
-                if was != now.get(name)
-            ]
-            why = f"; {', '.join(versions)}" if versions else "; the versions that decide bytes are the same"
-            raise ConflictError(
-                f"{store.path} is not the data set of {self.path.name}: {len(wrong)} of {len(names)} groups differ "
-                f"({listed}){why}"
-            )
+            changed = [(name, was) for name, was in self.made_by.items() if was != now.get(name)]
+            versions = ", ".join(f"{name} is {now.get(name)} here, {was} there" for name, was in changed)
+            why = versions or "the versions that decide bytes are the same"
+            raise ConflictError(f"{store.path} is not the data set of {self.path.name}: {differ}; {why}")
 
     def _versions(self, store: Store, made: Outcome) -> dict[str, Any]:
         settings = store[made.groups[0]].settings if made.groups else {}

@@ -7,8 +7,7 @@ them and written only if its size and SHA-256 are those that were promised. Meta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
@@ -25,8 +24,7 @@ from s2rm_data.store.reader import Group, Store, unknown_group
 from s2rm_data.store.writer import StoreWriter
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repaired:
+class Repaired(NamedTuple):
     """Names of the objects that were made again, and how many objects of the group were checked."""
 
     objects: tuple[str, ...]
@@ -47,6 +45,7 @@ def repair(path: StorePath, group: str, *, progress: Progress | None = None) -> 
 class _Repair:
     def __init__(self, place: Place, manifest: Manifest, group: str, progress: Progress) -> None:
         self._place, self._manifest, self._group, self._progress = place, manifest, group, progress
+        self._advice = f"make {group} again with its command and --overwrite"
         above = {f"{path}/{META}" for path in parents(group)}
         self._names = [name for name in manifest.objects if name in above or name.startswith(group + "/")]
 
@@ -55,9 +54,8 @@ class _Repair:
         documents = [name for name in damaged if name.endswith(f"/{META}")]
         shards = sorted(set(damaged) - set(documents))
         for name in documents:
-            self._restore(
-                name, [json_bytes(self._document(name.removesuffix(f"/{META}")))], "its copies differ from it"
-            )
+            copy = json_bytes(self._document(name.removesuffix(f"/{META}")))
+            self._restore(name, [copy], "its copies differ from it")
         if shards:
             self._make(set(shards))
         return Repaired(objects=(*documents, *shards), checked=len(self._names))
@@ -72,10 +70,8 @@ class _Repair:
         arrays = {f"{self._group}/{name}": name for name in self._manifest.groups[self._group].arrays}
         copies = {p: self._manifest.documents[p] for p in arrays if p in self._manifest.documents}
         if path == self._group and path in self._manifest.documents:
-            return {
-                **self._manifest.documents[path],
-                "consolidated_metadata": consolidated({name: copies[p] for p, name in arrays.items()}),
-            }
+            listed = consolidated({name: copies[p] for p, name in arrays.items()})
+            return {**self._manifest.documents[path], "consolidated_metadata": listed}
         if path in copies:
             return copies[path]
         if path in arrays and self._is_sound(f"{self._group}/{META}"):  # unfinished: the root does not list it
@@ -83,10 +79,8 @@ class _Repair:
             found = group.get("consolidated_metadata", {}).get("metadata", {}).get(arrays[path])
             if isinstance(found, dict):
                 return found
-        raise DamagedStoreError(
-            f"{self._place.path / path / META}: cannot be restored, there is no copy of it; make {self._group} again "
-            "with its command and --overwrite"
-        )
+        lost = f"{self._place.path / path / META}: cannot be restored, there is no copy of it"
+        raise DamagedStoreError(f"{lost}; {self._advice}")
 
     def _make(self, damaged: set[str]) -> None:
         group = Group(Store(self._place), self._group)
@@ -109,10 +103,7 @@ class _Repair:
     def _restore(self, name: str, data: Sequence[bytes], why_not: str) -> None:
         """Write an object if it is, to the byte, the one that was committed."""
         if Entry.of(data) != self._manifest.objects[name]:
-            raise ConflictError(
-                f"{self._place.path / name}: cannot be repaired, {why_not}; "
-                f"make {self._group} again with its command and --overwrite"
-            )
+            raise ConflictError(f"{self._place.path / name}: cannot be repaired, {why_not}; {self._advice}")
         self._place.write_whole(name, data, replace=True)
         self._place.sync([name])
 
@@ -129,9 +120,8 @@ def source_of(group: Group) -> SplitSource:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedStoreError(f"{group.path}: its settings cannot be used ({error!r})") from None
     if not same:
-        raise ConflictError(
-            f"{group.path} cannot be made again: it was made with settings that this program does not have "
-            f"(generator version {settings.get('generator_version')!r}, "
-            f"this program's is {source.settings.get('generator_version')!r}); repair it with the release that made it"
-        )
+        there, here = (found.get("generator_version") for found in (settings, source.settings))
+        versions = f"(generator version {there!r}, this program's is {here!r}); repair it with the release that made it"
+        other = "it was made with settings that this program does not have"
+        raise ConflictError(f"{group.path} cannot be made again: {other} {versions}")
     return source

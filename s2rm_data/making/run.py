@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ MOST_WORKERS = 1024  # threads
 SAMPLE_SEQUENCES = 32  # from which a plan estimates the size of a split
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a run did: `made` and `found` count sequences; `nbytes` is what the run's groups take on disk."""
 
     made: int
@@ -44,8 +43,7 @@ class Outcome:
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """What a run would do. `nbytes` is estimated from a few sequences of each split."""
 
     group: str
@@ -60,32 +58,23 @@ class ShardSize:
     """Sequences per shard: what was `asked` for, or else `usual`, and more for a split of very many sequences."""
 
     asked: int | None = None
-    usual: int = DEFAULT_SHARD_SIZE
+    usual: int | None = None
 
     def __post_init__(self) -> None:
         if self.asked is not None and self.asked < 1:
             raise UsageError(f"--shard-size {self.asked} is not possible; allowed are 1 or more")
 
     def of(self, source: SplitSource) -> int:
-        return self.asked if self.asked is not None else grown_shard_size(self.usual, source.count)
+        return self.asked or grown_shard_size(self.usual or DEFAULT_SHARD_SIZE, source.count)
 
 
 def split_spec(source: SplitSource, shard_size: int) -> SplitSpec:
-    attributes = source.attributes
+    attributes = {**source.attributes, "package": f"s2rm-data {s2rm_data.__version__}"}
     plugins = plugins_used((WORLDS, str(source.settings.get("generator")))) | attributes.get("plugins", {})
-    return SplitSpec(
-        group=source.group,
-        first_dim=source.first_dim,
-        count=source.count,
-        arrays=source.arrays,
-        settings=source.settings,
-        attributes={
-            **attributes,
-            **({"plugins": plugins} if plugins else {}),
-            "package": f"s2rm-data {s2rm_data.__version__}",
-        },
-        shard_size=shard_size,
-    )
+    if plugins:
+        attributes["plugins"] = plugins
+    names = ("group", "first_dim", "count", "arrays", "settings")
+    return SplitSpec(**{n: getattr(source, n) for n in names}, attributes=attributes, shard_size=shard_size)
 
 
 def split_specs(sources: Sequence[SplitSource], shard_size: int | ShardSize | None) -> list[SplitSpec]:
@@ -101,10 +90,7 @@ def plan_splits(
     overwrite: bool = False,
     part: Part | None = None,
 ) -> list[Plan]:
-    """Sequences and bytes of each split, and what of it is there, without writing; refuses what a run would refuse.
-
-    With `part`, only the splits and sequences of that part.
-    """
+    """Sequences and bytes of each split (or of one part), and what is there; refuses what a run would refuse."""
     specs = split_specs(sources, shard_size)
     found = already_there(place_of(path), [] if overwrite else specs)
     if part is None:
@@ -120,13 +106,8 @@ def _plan(source: SplitSource, count: int, found: int) -> Plan:
     sample = min(source.count, SAMPLE_SEQUENCES)
     shards = build_shard(source, 0, sample, shard_sequences(source.arrays, sample, sample), lambda done: None)
     nbytes = sum(len(piece) for pieces in shards.values() for piece in pieces)
-    return Plan(
-        group=source.group,
-        sequences=count,
-        found=found,
-        raw_nbytes=count * sum(spec.sequence_nbytes for spec in source.arrays),
-        nbytes=nbytes * count // sample,
-    )
+    raw_nbytes = count * sum(spec.sequence_nbytes for spec in source.arrays)
+    return Plan(source.group, count, found, raw_nbytes, nbytes * count // sample)
 
 
 def generate(
@@ -149,12 +130,8 @@ def generate(
     with StoreWriter(path) as writer:
         if not overwrite:
             writer.check(specs)
-        splits = [writer.begin(spec, overwrite=overwrite) for spec in specs]
-        tasks = [
-            Task(split.spec, source, index, split.add)
-            for split, source in zip(splits, sources, strict=True)
-            for index in split.missing
-        ]
+        pairs = zip([writer.begin(spec, overwrite=overwrite) for spec in specs], sources, strict=True)
+        tasks = [Task(split.spec, source, index, split.add) for split, source in pairs for index in split.missing]
         made = sum(task.sequences for task in tasks)
         total = sum(spec.count for spec in specs)
         progress.start(total, total - made)
@@ -168,16 +145,13 @@ def worker_count(workers: int | None) -> int:
     if workers is None:
         return available_cores()
     if not 1 <= workers <= MOST_WORKERS:
-        raise UsageError(
-            f"--workers {workers} is not possible; allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
-        )
+        allowed = f"allowed are 1 to {MOST_WORKERS} (leave it out for one per core)"
+        raise UsageError(f"--workers {workers} is not possible; {allowed}")
     return workers
 
 
 @dataclass(frozen=True)
 class Task:
-    """One shard to be made, and where its arrays' bytes go."""
-
     spec: SplitSpec
     source: SplitSource
     index: int
@@ -266,23 +240,18 @@ class ShardBuilder:
                 self._chunks.append(encode_chunk(values[number : number + 1], spec.level, used_nbytes))
             return
         while len(values):
-            if self._filled == 0 and len(values) >= spec.chunk:
-                taken = spec.chunk
-                self._chunks.append(encode_chunk(values[:taken], spec.level))
-            else:
-                taken = min(spec.chunk - self._filled, len(values))
-                self._next[self._filled : self._filled + taken] = values[:taken]
-                self._filled += taken
-                if self._filled == spec.chunk:
-                    self._chunks.append(encode_chunk(self._next, spec.level))
-                    self._filled = 0
+            taken = min(spec.chunk - self._filled, len(values))
+            self._next[self._filled : self._filled + taken] = values[:taken]
+            self._filled += taken
+            if self._filled == spec.chunk:
+                self._chunks.append(encode_chunk(self._next, spec.level))
+                self._filled = 0
             values = values[taken:]
 
     def finish(self) -> list[bytes]:
         """The shard's bytes in pieces; a last chunk that is not full is padded with the fill value, as in any Zarr."""
         if self._filled:
-            pad = np.zeros((self._spec.chunk - self._filled, *self._spec.shape), dtype=self._spec.dtype)
-            self.add(pad)
+            self.add(np.zeros((self._spec.chunk - self._filled, *self._spec.shape), dtype=self._spec.dtype))
         return assemble_shard(self._chunks, self._slots)
 
 

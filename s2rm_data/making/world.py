@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from s2rm_data.inspection.world_inspection import Inspection
     from s2rm_data.learning.world_learning import Learning
 
-
 Parser = Callable[[Any], Any]
 
 
@@ -149,16 +148,13 @@ class World(ABC):
 
     def prepare(self, given: Mapping[str, Any]) -> Making:
         """`plan` of what a user gave, checked and with the defaults of all else."""
-        known = {option.name: option for option in self.options}
+        names = [*(option.name for option in self.options), "seed"]
         for name in given:
-            if name not in {*known, "seed"}:
-                names = [*known, "seed"]
+            if name not in names:
                 it_has = f"it has {', '.join(names)}"
                 raise UsageError(f"{self.name} has no option {name!r}{did_you_mean(name, names, it_has)}")
-        values = {
-            name: option.value(given[name] if given.get(name) is not None else option.default)
-            for name, option in known.items()
-        }
+        asked = {name: value for name, value in given.items() if value is not None}
+        values = {option.name: option.value(asked.get(option.name, option.default)) for option in self.options}
         return self.plan(**values, seed=given.get("seed", 0))
 
     def split_from(self, settings: dict[str, Any], count: int) -> SplitSource | None:
@@ -187,12 +183,10 @@ class World(ABC):
 
 
 def world_of(group: Any) -> World:
-    """The world that a group of a store belongs to."""
     name = str(group.settings["generator"])
     if name not in WORLDS.names():
-        raise UsageError(
-            f"{group.path} was made by {name!r}, a world that is not installed here (there are "
-            f"{', '.join(WORLDS.names())}); install its package, or name its module with --plugin"
-        )
+        absent = f"a world that is not installed here (there are {', '.join(WORLDS.names())})"
+        advice = "install its package, or name its module with --plugin"
+        raise UsageError(f"{group.path} was made by {name!r}, {absent}; {advice}")
     world: World = WORLDS.load(name)
     return world

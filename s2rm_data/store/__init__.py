@@ -6,14 +6,4 @@ from s2rm_data.store.reader import Group, Store, StoredArray
 from s2rm_data.store.verification import Report, verify
 from s2rm_data.store.writer import SplitWriter, StoreWriter
 
-__all__ = [
-    "Group",
-    "Report",
-    "ShardCache",
-    "SplitSpec",
-    "SplitWriter",
-    "Store",
-    "StoreWriter",
-    "StoredArray",
-    "verify",
-]
+__all__ = ["Group", "Report", "ShardCache", "SplitSpec", "SplitWriter", "Store", "StoreWriter", "StoredArray", "verify"]

@@ -69,12 +69,10 @@ class ShardCache:
     def _check_folder(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise ConflictError(f"{self.folder} is a file; give --cache a folder")
-        if self.folder.is_dir():
-            foreign = [path.name for path in self.folder.iterdir() if path.suffix not in (SUFFIX, PARTIAL)]
-            if foreign:
-                raise ConflictError(
-                    f"{self.folder} holds other files ({foreign[0]}, ...); give --cache a folder of its own"
-                )
+        there = self.folder.iterdir() if self.folder.is_dir() else ()
+        if foreign := [path.name for path in there if path.suffix not in (SUFFIX, PARTIAL)]:
+            own = "give --cache a folder of its own"
+            raise ConflictError(f"{self.folder} holds other files ({foreign[0]}, ...); {own}")
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f"probe-{os.getpid()}{PARTIAL}"
@@ -91,9 +89,8 @@ class ShardCache:
                 yield
         except DiskError as error:
             why = str(error).partition(": ")[2].partition(";")[0].partition(". What")[0]
-            raise DiskError(
-                f"the cache {self.folder} cannot be written: {why}; give another --cache, or a smaller --cache-size"
-            ) from None
+            advice = "give another --cache, or a smaller --cache-size"
+            raise DiskError(f"the cache {self.folder} cannot be written: {why}; {advice}") from None
 
     # -- reading
 
@@ -116,19 +113,21 @@ class ShardCache:
         self, target: NDArray[np.uint8], name: str, rows: NDArray[np.int64], size: int, sums: NDArray[np.uint32]
     ) -> bool:
         """Whether every row was there, and as it was when the file was checked."""
-        try:
-            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return False
-        try:
+        with contextlib.suppress(OSError), self._opened(name) as descriptor:
             for place, row in zip(target, rows.tolist(), strict=True):
                 if os.preadv(descriptor, [place], row * size) != size or google_crc32c.value(place) != sums[row]:
                     return False
-        except OSError:
-            return False
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Whatever lies there: neither a link is followed nor a pipe waited for."""
+        descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            yield descriptor
         finally:
             os.close(descriptor)
-        return True
 
     def want(self, array: StoredArray, shard: int) -> None:
         """Fetch a shard in the background: it will be read soon."""
@@ -175,12 +174,7 @@ class ShardCache:
 
     def _checked(self, name: str, nbytes: int, size: int) -> NDArray[np.uint32] | None:
         """The checksums of a file's rows, if it is there, whole and unchanged since it was written."""
-        try:
-            # Whatever lies there: neither a link is followed nor a pipe waited for.
-            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return None
-        try:
+        with contextlib.suppress(OSError), self._opened(name) as descriptor:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size != nbytes + 4:
                 return None
@@ -191,10 +185,7 @@ class ShardCache:
                 sums.append(_sums(piece, size))
                 left -= len(piece)
             return np.concatenate(sums) if os.read(descriptor, 5) == digest.digest() and sums else None
-        except OSError:
-            return None
-        finally:
-            os.close(descriptor)
+        return None
 
     def _write(self, array: StoredArray, shard: int, name: str, size: int) -> NDArray[np.uint32]:
         partial = self.folder / f"{name}.{secrets.token_hex(8)}{PARTIAL}"
@@ -225,10 +216,9 @@ class ShardCache:
 
     def _make_room(self, name: str, nbytes: int) -> None:
         if nbytes > self.most_bytes:
-            raise UsageError(
-                f"a cache of {self.most_bytes / 1e9:,.2f} GB cannot hold one shard, which has {nbytes / 1e9:,.2f} GB "
-                "decoded; give a larger --cache-size, or make the store with a smaller --shard-size"
-            )
+            there, needed = f"{self.most_bytes / 1e9:,.2f} GB", f"{nbytes / 1e9:,.2f} GB decoded"
+            advice = "give a larger --cache-size, or make the store with a smaller --shard-size"
+            raise UsageError(f"a cache of {there} cannot hold one shard, which has {needed}; {advice}")
         with self._space:
             with self._mutex:
                 self._reserved[name] = nbytes
@@ -262,6 +252,5 @@ class ShardCache:
 
 
 def _sums(values: bytes, size: int) -> NDArray[np.uint32]:
-    """The checksum of each row of so many bytes."""
     rows = np.frombuffer(values, np.uint8).reshape(-1, size) if size else ()
     return np.array([google_crc32c.value(row) for row in rows], np.uint32)

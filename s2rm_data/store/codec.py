@@ -96,20 +96,17 @@ def _holds(level: int) -> bool:
 
 
 ABSENT = np.uint64(2**64 - 1)
-_thread = threading.local()  # zstd contexts are not thread-safe
 
 
-def _compressor(level: int) -> zstandard.ZstdCompressor:
-    contexts: dict[int, zstandard.ZstdCompressor] = _thread.__dict__.setdefault("compressors", {})
-    if level not in contexts:
-        contexts[level] = zstandard.ZstdCompressor(level=level)
-    return contexts[level]
+class _Contexts(threading.local):
+    """Of zstd, which are not thread-safe: every thread has its own."""
+
+    def __init__(self) -> None:
+        self.compressor = cache(lambda level: zstandard.ZstdCompressor(level=level))
+        self.decompressor = zstandard.ZstdDecompressor()
 
 
-def _decompressor() -> zstandard.ZstdDecompressor:
-    if not hasattr(_thread, "decompressor"):
-        _thread.decompressor = zstandard.ZstdDecompressor()
-    return _thread.decompressor
+_thread = _Contexts()
 
 
 def _crc(data: bytes) -> bytes:
@@ -122,7 +119,7 @@ def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = Non
     """
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     data = little.data.cast("B") if little.size else memoryview(b"")
-    compress = _compressor(level).compress
+    compress = _thread.compressor(level).compress
     compressed = compress(data) if used_nbytes is None else compress_blank_tail(compress, level, data, used_nbytes)
     return compressed + _crc(compressed)
 
@@ -148,7 +145,7 @@ def decode_chunk(data: bytes, nbytes: int, where: str) -> bytes:
     """The chunk's raw values; `nbytes` is how many there must be, `where` names the chunk in an error."""
     check_chunk(data, nbytes, where)
     try:
-        raw = _decompressor().decompress(data[:-4], max_output_size=nbytes, allow_extra_data=False)
+        raw = _thread.decompressor.decompress(data[:-4], max_output_size=nbytes, allow_extra_data=False)
     except (zstandard.ZstdError, MemoryError) as error:
         raise DamagedStoreError(f"{where}: cannot be decompressed ({error or 'out of memory'})") from None
     if len(raw) != nbytes:

@@ -10,9 +10,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.core.check import Misfit, exactly, expect, shown, table, whole
 from s2rm_data.core.errors import DamagedStoreError
@@ -90,12 +89,7 @@ def is_group_name(name: Any) -> bool:
     return 1 <= len(parts) <= MOST_DEPTH and all(_PART.fullmatch(part) for part in parts)
 
 
-def is_array_name(name: Any) -> bool:
-    return isinstance(name, str) and bool(_PART.fullmatch(name))
-
-
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     nbytes: int
     sha256: str
 
@@ -113,7 +107,7 @@ def check_groups(value: Any) -> dict[str, tuple[dict[str, int], int]]:
     planned = 0
     for path, entry in table("groups", value, MOST_GROUPS, is_group_name).items():
         fields = exactly(f"group {path}", entry, ("arrays", "shards"))
-        arrays = table(f"arrays of {path}", fields["arrays"], MOST_ARRAYS, is_array_name)
+        arrays = table(f"arrays of {path}", fields["arrays"], MOST_ARRAYS, lambda name: bool(_PART.fullmatch(name)))
         expect(bool(arrays), f"group {path} has no arrays")
         dimensions = {n: _DIMENSIONS.fitted(f"dimensions of {path}/{n}", d) for n, d in arrays.items()}
         shards = _SHARDS.fitted(f"shards of {path}", fields["shards"])
@@ -172,7 +166,6 @@ class Attributes(dict[str, Any]):
 
 
 def check_group(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Attributes of a split's group document."""
     fields = exactly("a group", document, ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
     expect((fields["node_type"], fields["zarr_format"]) == ("group", 3), "is not a Zarr 3 group")
     expect(isinstance(fields["attributes"], dict), "attributes are not a table")

@@ -11,34 +11,24 @@ from pathlib import Path
 
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, S2RMError, UnreadableError, UsageError
 from s2rm_data.core.write import PARTIAL
-from s2rm_data.store.documents import (
-    MOST_DOCUMENT_BYTES,
-    MOST_OBJECTS,
-    MOST_ROOT_BYTES,
-    check_group,
-    differences,
-    json_bytes,
-    parents,
-)
+from s2rm_data.store import documents
+from s2rm_data.store.documents import check_group, differences, json_bytes, parents
 from s2rm_data.store.layout import FORMAT, META, PARTS, PLAN, PROBE, ArrayLayout, SplitSpec, group_document
 from s2rm_data.store.manifest import Manifest, check_object, naming, read_document
 from s2rm_data.store.place import Place
 
 
 def open_manifest(place: Place) -> Manifest:
-    """The manifest of the store at a place, for reading."""
     place.check_exists()
     if not place.has(META):
         if has_parts(place):
-            raise UsageError(
-                f"{place.path} holds parts of a store; put them together with: s2rm-data merge {place.path}"
-            )
+            together = f"put them together with: s2rm-data merge {place.path}"
+            raise UsageError(f"{place.path} holds parts of a store; {together}")
         if _is_headless(place):
             raise DamagedStoreError(f"{place.path / META}: is missing, and the manifest with it")
         _refuse_if_inside(place)
         raise UsageError(f"{place.path} is not an s2rm-data store{_stores_inside(place)}")
-    foreign = UsageError(f"{place.path} is not an s2rm-data store but a Zarr of something else")
-    return _loaded(place, foreign)
+    return _loaded(place, UsageError(f"{place.path} is not an s2rm-data store but a Zarr of something else"))
 
 
 def _loaded(place: Place, foreign: S2RMError) -> Manifest:
@@ -82,22 +72,19 @@ def existing_manifest(place: Place) -> Manifest | None:
     if headless:
         raise DamagedStoreError(f"{place.path / META}: is missing, and the manifest with it")
     if names:
-        raise ConflictError(
-            f"{place.path} holds something else ({', '.join(names[:3])}) and is not an s2rm-data store"
-            f"{_stores_inside(place)}; choose another --out"
-        )
+        what = f"something else ({', '.join(names[:3])}) and is not an s2rm-data store{_stores_inside(place)}"
+        raise ConflictError(f"{place.path} holds {what}; choose another --out")
     return None
 
 
 def has_parts(place: Place) -> bool:
-    """Whether parts of a store wait there to be merged."""
     return place.has(f"{PARTS}/{PLAN}")
 
 
 def _is_foreign(place: Place) -> bool:
     """Whether a root `zarr.json` is sound Zarr metadata of something else, rather than ours or ours damaged."""
     try:
-        data = place.read(META, MOST_ROOT_BYTES)
+        data = place.read(META, documents.MOST_ROOT_BYTES)
         is_zarr = bool(json.loads(data)["zarr_format"])
     except (DamagedStoreError, ValueError, KeyError, TypeError, RecursionError):
         return False
@@ -111,7 +98,7 @@ def _is_headless(place: Place) -> bool:
 
 def _is_our_group(place: Place, name: str) -> bool:
     try:
-        data = place.read(f"{name}/{META}", MOST_DOCUMENT_BYTES)
+        data = place.read(f"{name}/{META}", documents.MOST_DOCUMENT_BYTES)
     except DamagedStoreError:
         return False
     if data == json_bytes(group_document({})):
@@ -127,7 +114,7 @@ def _stores_inside(place: Place) -> str:
     """`; it holds data.zarr, which is one`, or nothing."""
     for name in place.children():
         try:
-            if _is_our_root(place.read(f"{name}/{META}", MOST_ROOT_BYTES)):
+            if _is_our_root(place.read(f"{name}/{META}", documents.MOST_ROOT_BYTES)):
                 return f"; {place.path / name}, which is in it, is one"
         except DamagedStoreError:
             continue
@@ -168,37 +155,23 @@ def check_links(place: Place, group: str, arrays: Iterable[str] = ()) -> None:
             raise ConflictError(f"{where} is a link; nothing is written through it. Remove it")
 
 
-def check_no_parts(place: Place) -> None:
-    """A writer beside parts that wait to be merged would remove what they have made."""
-    if has_parts(place):
-        raise ConflictError(
-            f"{place.path} holds parts that wait to be merged; finish them with: s2rm-data merge {place.path}, "
-            "or choose another --out"
-        )
-
-
 def _check_amount(manifest: Manifest, spec: SplitSpec) -> None:
     """A store has so many files at most: each commit writes a line for every one of them."""
     others = sum(len(g.arrays) * g.shards for name, g in manifest.groups.items() if name != spec.group)
     planned = len(spec.arrays) * spec.shards
-    if others + planned > MOST_OBJECTS:
-        raise UsageError(
-            f"{spec.group} would need {planned:,} shard files, where {others:,} are planned already; a store has at "
-            f"most {MOST_OBJECTS:,}. Use a larger --shard-size or a second store"
-        )
+    if others + planned > documents.MOST_OBJECTS:
+        needed = f"{spec.group} would need {planned:,} shard files, where {others:,} are planned already"
+        most = f"a store has at most {documents.MOST_OBJECTS:,}. Use a larger --shard-size or a second store"
+        raise UsageError(f"{needed}; {most}")
 
 
 def _check_same(place: Place, manifest: Manifest, spec: SplitSpec) -> None:
-    root = place.path
-    name = f"{spec.group}/{META}"
+    root, name = place.path, f"{spec.group}/{META}"
     with naming(root / name):
         group = read_document(place, name, manifest)
-        stored = check_group(group)
-    changes = [
-        f"{key}: {there} stored, {here} asked for"
-        for key, there, here in differences(stored["settings"], dict(spec.settings))
-    ]
-    named = bool(changes)
+        settings = check_group(group)["settings"]
+    changed = differences(settings, dict(spec.settings))
+    changes = [f"{key}: {there} stored, {here} asked for" for key, there, here in changed]
     for path, document in spec.array_documents().items():
         if f"{path}/{META}" not in manifest.objects:
             changes.append(f"array {path} is new")
@@ -209,14 +182,12 @@ def _check_same(place: Place, manifest: Manifest, spec: SplitSpec) -> None:
                 changes.append(f"sequences: {layout.shape[0]} stored, {wanted.shape[0]} asked for")
             elif layout.shard != wanted.shard:
                 changes.append(f"shard size: {layout.shard} stored, {wanted.shard} asked for")
-            elif not named:  # other settings make other layouts: those say enough
+            elif not changed:  # other settings make other layouts: those say enough
                 changes.append(f"layout of {path}")
     if changes:
-        listed = "; ".join(dict.fromkeys(changes))
-        raise ConflictError(
-            f"{root} already holds {spec.group} with other settings ({listed}). "
-            "Use the same settings, another --out, or --overwrite to replace it"
-        )
+        what = f"{spec.group} with other settings ({'; '.join(dict.fromkeys(changes))})"
+        advice = "Use the same settings, another --out, or --overwrite to replace it"
+        raise ConflictError(f"{root} already holds {what}. {advice}")
     if group["consolidated_metadata"] != spec.documents()[spec.group]["consolidated_metadata"]:
         raise DamagedStoreError(f"{root / name}: its consolidated metadata are not those of its arrays")
 
@@ -231,6 +202,5 @@ def _check_bytes(place: Place, manifest: Manifest, group: str) -> None:
             except UnreadableError:
                 raise
             except DamagedStoreError as error:
-                raise DamagedStoreError(
-                    f"{error}; `s2rm-data repair {place.path} {group}` repairs it, --overwrite makes all of it again"
-                ) from None
+                repair = f"`s2rm-data repair {place.path} {group}` repairs it, --overwrite makes all of it again"
+                raise DamagedStoreError(f"{error}; {repair}") from None

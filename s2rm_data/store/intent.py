@@ -47,8 +47,10 @@ class Intent:
         if pending:
             _move(place, manifest, pending)
         dropped = {name for name in self.names if name not in manifest.objects}
-        if dropped and not place.locks:
-            _check_committed(place, manifest)
+        # Where there is no lock, the root may be another one, or not have been kept.
+        if dropped and not place.locks and place.read_root(MOST_ROOT_BYTES)[0] != manifest.to_bytes():
+            kept = "is not what was committed; nothing was removed. Run the same command again"
+            raise DiskError(f"{place.path / META}: {kept}")
         place.remove(sorted(dropped | {name + PARTIAL for name in dropped} if place.locks else dropped))
         place.remove([INTENT])
 
@@ -87,39 +89,16 @@ def _move(place: Place, manifest: Manifest, pending: Mapping[str, str]) -> None:
         if name.startswith(f"{new}/")
     }
     if not place.locks and place.read_root(MOST_ROOT_BYTES)[1] != manifest.version:
-        raise ConflictError(
-            f"another process has committed to {place.path} since this one began; what it committed is safe. Run the "
-            "same command again when it has finished"
-        )
+        other = f"another process has committed to {place.path} since this one began; what it committed is safe"
+        raise ConflictError(f"{other}. Run the same command again when it has finished")
     place.move(pairs)
-    _check_there(place, manifest, pairs)
-    for group, new in pending.items():
-        manifest.rename_group(new, group)
-    manifest.save(place)
-
-
-def _check_there(place: Place, manifest: Manifest, pairs: Mapping[str, str]) -> None:
-    """Before the commit: a server may have said that it holds what it does not."""
-    for source, target in pairs.items():
+    for source, target in pairs.items():  # before the commit: a server may have said that it holds what it does not
         with place.opened(target) as opened:
             if opened.nbytes != manifest.objects[source].nbytes:
                 raise DamagedStoreError(f"{place.path / target}: has {opened.nbytes} bytes after it was moved")
-
-
-def _check_committed(place: Place, manifest: Manifest) -> None:
-    """Before anything is removed: where there is no lock, the root may be another one, or not have been kept."""
-    if place.read_root(MOST_ROOT_BYTES)[0] != manifest.to_bytes():
-        raise DiskError(
-            f"{place.path / META}: is not what was committed; nothing was removed. Run the same command again"
-        )
-
-
-def finish_interrupted(place: Place, manifest: Manifest) -> Intent | None:
-    """Finish what a writer that was stopped had begun; returns what that was."""
-    found = read_intent(place)
-    if found is not None:
-        found.finish(place, manifest)
-    return found
+    for group, new in pending.items():
+        manifest.rename_group(new, group)
+    manifest.save(place)
 
 
 def names_of(manifest: Manifest, groups: Iterable[str]) -> frozenset[str]:

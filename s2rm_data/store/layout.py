@@ -64,27 +64,8 @@ def shard_sequences(arrays: Sequence[ArraySpec], count: int, wanted: int) -> int
     return shard
 
 
-def array_document(spec: ArraySpec, first_dim: str, count: int, shard: int) -> dict[str, Any]:
-    attributes = {"description": spec.description, **dict(spec.attributes)}
-    if spec.units:
-        attributes["units"] = spec.units
-    layout = ArrayLayout(
-        path=spec.name,
-        dtype=np.dtype(spec.dtype),
-        shape=(count, *spec.shape),
-        dims=(first_dim, *spec.dims),
-        chunk=spec.chunk,
-        shard=shard,
-        level=spec.level,
-        attributes=attributes,
-    )
-    return layout.document()
-
-
 @dataclass(frozen=True, kw_only=True)
 class ArrayLayout:
-    """What a reader needs of an array's metadata."""
-
     path: str  # `bballs/train/frames`
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -95,7 +76,6 @@ class ArrayLayout:
     attributes: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        """The array's `zarr.json`."""
         little: dict[str, Any] = {"name": "bytes"}
         if self.dtype.itemsize > 1:
             little["configuration"] = {"endian": "little"}
@@ -124,10 +104,11 @@ class ArrayLayout:
     def from_document(cls, path: str, document: Mapping[str, Any]) -> ArrayLayout:
         """Raises `Misfit` unless the document is, to the byte, one that `document` writes, in bounds."""
         try:
-            sharding = document["codecs"][0]["configuration"]
+            sharding, name = document["codecs"][0]["configuration"], document["data_type"]
+            expect(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
             layout = cls(
                 path=path,
-                dtype=_dtype(document["data_type"]),
+                dtype=np.dtype(name).newbyteorder("<"),
                 shape=_shape(document["shape"]),
                 dims=tuple(document["dimension_names"]),
                 chunk=sharding["chunk_shape"][0],
@@ -148,10 +129,8 @@ class ArrayLayout:
         _SLOTS.fitted("sequences per shard", self.shard)
         _LEVEL.fitted("compression level", self.level)
         expect(self.shard % self.chunk == 0, f"shards of {self.shard} sequences do not hold chunks of {self.chunk}")
-        expect(
-            self.chunk_nbytes <= documents.MOST_CHUNK_BYTES,
-            f"chunks of {self.chunk_nbytes:,} bytes; at most {documents.MOST_CHUNK_BYTES:,} are allowed",
-        )
+        nbytes, most = self.chunk_nbytes, documents.MOST_CHUNK_BYTES
+        expect(nbytes <= most, f"chunks of {nbytes:,} bytes; at most {most:,} are allowed")
         named = len(self.dims) == len(self.shape) and all(isinstance(dim, str) and len(dim) <= 100 for dim in self.dims)
         expect(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
         if PACKED_BITS in self.attributes:
@@ -179,11 +158,6 @@ class ArrayLayout:
 
     def shard_object(self, index: int) -> str:
         return shard_object(self.path, index, len(self.shape))
-
-
-def _dtype(name: Any) -> np.dtype[Any]:
-    expect(isinstance(name, str) and name in documents.DTYPES, f"data type is {shown(name)}")
-    return np.dtype(name).newbyteorder("<")
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:
@@ -255,15 +229,19 @@ class SplitSpec:
 
     def shard_objects(self, index: int, shards: Mapping[str, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
         """Object name -> bytes of shard number `index`, from array name -> bytes; every array must be there."""
-        dimensions = self.entry.arrays
-        return {shard_object(f"{self.group}/{name}", index, dims): shards[name] for name, dims in dimensions.items()}
+        names = self.entry.shard_objects(self.group, index)
+        return {name: shards[array.name] for name, array in zip(names, self.arrays, strict=True)}
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of every array."""
-        return {
-            f"{self.group}/{spec.name}": array_document(spec, self.first_dim, self.count, self.shard)
-            for spec in self.arrays
-        }
+        return {f"{self.group}/{array.name}": self._layout(array).document() for array in self.arrays}
+
+    def _layout(self, array: ArraySpec) -> ArrayLayout:
+        units = {"units": array.units} if array.units else {}
+        attributes = {"description": array.description, **array.attributes, **units}
+        sizes: Any = {"chunk": array.chunk, "shard": self.shard, "level": array.level, "attributes": attributes}
+        shape, dims = (self.count, *array.shape), (self.first_dim, *array.dims)
+        return ArrayLayout(path=array.name, dtype=np.dtype(array.dtype), shape=shape, dims=dims, **sizes)
 
     def documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""

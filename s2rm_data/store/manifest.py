@@ -17,6 +17,7 @@ To write it costs O(objects); the writer therefore commits many shards at once w
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import re
@@ -27,17 +28,8 @@ from typing import Any
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.check import Misfit, exactly, expect, shown, table
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError
-from s2rm_data.store.documents import (
-    MOST_DOCUMENT_BYTES,
-    MOST_ROOT_BYTES,
-    Entry,
-    check_groups,
-    check_objects,
-    json_bytes,
-    listed_objects,
-    parents,
-    parse,
-)
+from s2rm_data.store import documents
+from s2rm_data.store.documents import Entry, json_bytes, parents, parse
 from s2rm_data.store.layout import FORMAT_VERSION, META, GroupEntry, root_document
 from s2rm_data.store.place import OpenObject, Place, Version
 
@@ -91,15 +83,19 @@ class Manifest:
 
     def is_ours(self, name: str) -> bool:
         """Whether an object of this name belongs to one of the groups, or is a document of the store itself."""
-        documents = (document for path, entry in self.groups.items() for document in entry.documents(path))
-        return ("/" not in name and name.endswith(".json")) or is_shard(name, self.groups) or name in documents
+        needed = (document for path, entry in self.groups.items() for document in entry.documents(path))
+        return ("/" not in name and name.endswith(".json")) or is_shard(name, self.groups) or name in needed
 
     def to_bytes(self) -> bytes:
+        """The root document with the seal as the last entry of its manifest, spelled once."""
         body: dict[str, Any] = {
             "groups": {name: {"arrays": g.arrays, "shards": g.shards} for name, g in self.groups.items()},
-            "objects": listed_objects(self.objects),
+            "objects": documents.listed_objects(self.objects),
         }
-        return _sealed(root_document(body, {path: self.documents[path] for path in self.visible()}))
+        document = root_document(body, {path: self.documents[path] for path in self.visible()})
+        before, end, after = json_bytes(document).partition(_END_OF_MANIFEST)
+        seal = hashlib.sha256(before + end + after).hexdigest()
+        return before + f'{_SEAL}"{seal}"'.encode() + end + after
 
     def visible(self) -> set[str]:
         """Paths of the complete groups, of those above them, and of their arrays."""
@@ -135,52 +131,45 @@ class Manifest:
         root = exactly("the root", document, ("attributes", "consolidated_metadata", "node_type", "zarr_format"))
         attributes = exactly("attributes", root["attributes"], ("format", "format_version", "manifest"))
         body = exactly("the manifest", attributes["manifest"], ("groups", "objects"))
-        groups = {n: GroupEntry(arrays=a, shards=s) for n, (a, s) in check_groups(body["groups"]).items()}
+        groups = {n: GroupEntry(arrays=a, shards=s) for n, (a, s) in documents.check_groups(body["groups"]).items()}
         names = {name for path, group in groups.items() for name in group.documents(path)}
-        objects = check_objects(body["objects"], lambda name: name in names or is_shard(name, groups))
+        objects = documents.check_objects(body["objects"], lambda name: name in names or is_shard(name, groups))
         found = cls(groups, objects)
         visible = found.visible()
         listed = root["consolidated_metadata"]
         listed = listed.get("metadata") if isinstance(listed, dict) else None
-        metadata = table("consolidated metadata", listed, len(visible), lambda path: path in visible)
+        metadata = table("consolidated metadata", listed, len(visible), visible.__contains__)
         expect(len(metadata) == len(visible), "consolidated metadata do not list just the complete groups")
         expect(all(isinstance(d, dict) for d in metadata.values()), "consolidated metadata are not documents")
         found.documents = dict(metadata)
-        expect(
-            root_document(dict(body), found.documents) == document, "is not a root document as this program writes it"
-        )
+        same = root_document(dict(body), found.documents) == document
+        expect(same, "is not a root document as this program writes it")
         return found
 
     @classmethod
     def load(cls, place: Place) -> Manifest:
-        """The manifest of the store at a place."""
         where = place.path / META
         try:
-            data, version = place.read_root(MOST_ROOT_BYTES)
+            data, version = place.read_root(documents.MOST_ROOT_BYTES)
         except DamagedStoreError as error:
             lost = ", and the manifest with it" if str(error).endswith("is missing") else ""
             raise type(error)(f"{error}{lost}") from None
         try:
-            found = cls.from_bytes(data)
+            return dataclasses.replace(cls.from_bytes(data), version=version)
         except DamagedStoreError as error:
             raise DamagedStoreError(f"{where}: {error}. Restore it from a copy, or make the store again") from None
         except ConflictError as error:
             raise ConflictError(f"{where}: {error}") from None
-        found.version = version
-        return found
 
     def save(self, place: Place) -> None:
         data = self.to_bytes()
-        if len(data) > MOST_ROOT_BYTES:
-            raise UsageError(
-                f"{place.path}: the manifest would have {len(data):,} bytes; at most {MOST_ROOT_BYTES:,} are possible. "
-                "Use a larger --shard-size or a second store"
-            )
+        if len(data) > documents.MOST_ROOT_BYTES:
+            large = f"the manifest would have {len(data):,} bytes; at most {documents.MOST_ROOT_BYTES:,} are possible"
+            raise UsageError(f"{place.path}: {large}. Use a larger --shard-size or a second store")
         self.version = place.replace_root(data, self.version)
 
 
 def is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
-    """Whether an object's name is that of a shard of one of the groups."""
     path, _, file = name.rpartition("/")
     group, _, array = path.rpartition("/")
     match = re.fullmatch(r"c\.(0|[1-9][0-9]{0,8})((?:\.0)*)", file)
@@ -188,13 +177,6 @@ def is_shard(name: str, groups: Mapping[str, GroupEntry]) -> bool:
         return False
     dimensions = groups[group].arrays.get(array)
     return dimensions == 1 + len(match[2]) // 2 and int(match[1]) < groups[group].shards
-
-
-def _sealed(document: dict[str, Any]) -> bytes:
-    """A root document with the seal as the last entry of its manifest, spelled once."""
-    before, end, after = json_bytes(document).partition(_END_OF_MANIFEST)
-    seal = hashlib.sha256(before + end + after).hexdigest()
-    return before + f'{_SEAL}"{seal}"'.encode() + end + after
 
 
 def _is_sealed(data: bytes, document: dict[str, Any]) -> bool:
@@ -236,7 +218,6 @@ def check_object(place: Place, name: str, entry: Entry) -> None:
 
 
 def is_sound(place: Place, name: str, entry: Entry) -> bool:
-    """Whether an object is there, and as it was committed."""
     try:
         check_object(place, name, entry)
     except DamagedStoreError:
@@ -245,7 +226,6 @@ def is_sound(place: Place, name: str, entry: Entry) -> bool:
 
 
 def read_object(place: Place, name: str, entry: Entry) -> bytes:
-    """An object, checked against the manifest."""
     with place.opened(name) as opened:
         return b"".join(object_pieces(opened, place.path / name, entry))
 
@@ -253,10 +233,9 @@ def read_object(place: Place, name: str, entry: Entry) -> bytes:
 def read_document(place: Place, name: str, manifest: Manifest) -> dict[str, Any]:
     """A metadata object of the store, checked against the manifest; what it says is not checked yet."""
     entry = entry_of(place, name, manifest)
-    if entry.nbytes > MOST_DOCUMENT_BYTES:
-        raise DamagedStoreError(
-            f"{place.path / name}: a document of {entry.nbytes:,} bytes; at most {MOST_DOCUMENT_BYTES:,} are allowed"
-        )
+    if entry.nbytes > documents.MOST_DOCUMENT_BYTES:
+        large = f"a document of {entry.nbytes:,} bytes; at most {documents.MOST_DOCUMENT_BYTES:,} are allowed"
+        raise DamagedStoreError(f"{place.path / name}: {large}")
     data = read_object(place, name, entry)
     with naming(place.path / name):
         return parse(data)

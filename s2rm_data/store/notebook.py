@@ -32,17 +32,13 @@ def store_html(store: Store) -> str:
 
 
 def group_html(group: Group) -> str:
-    rows = "".join(
-        f"<tr><td style='text-align:left'>{escape(name)}</td><td>{escape(str(array.dtype))}</td>"
-        f"<td style='text-align:left'>{escape(_shape(array.dims, array.shape))}</td></tr>"
-        for name, array in group.arrays.items()
-    )
+    rows = ""
+    for name, array in group.arrays.items():
+        shape = " x ".join(f"{size:,} {dim}" for dim, size in zip(array.dims, array.shape, strict=True))
+        cells = f"<td style='text-align:left'>{escape(name)}</td><td>{escape(str(array.dtype))}</td>"
+        rows += f"<tr>{cells}<td style='text-align:left'>{escape(shape)}</td></tr>"
     title = f"<b>Group</b> <code>{escape(group.path)}</code>, {len(group):,} sequences, {group.nbytes / 1e6:,.1f} MB"
     return f"<div>{title}<table>{rows}</table></div>"
-
-
-def _shape(dims: tuple[str, ...], shape: tuple[int, ...]) -> str:
-    return " x ".join(f"{size:,} {dim}" for dim, size in zip(dims, shape, strict=True))
 
 
 def _picture(store: Store) -> str:

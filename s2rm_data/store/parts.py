@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,28 +22,9 @@ import zstandard
 import s2rm_data
 from s2rm_data.core.check import exactly, expect, table, text, whole
 from s2rm_data.core.errors import ConflictError, UsageError
-from s2rm_data.store.documents import (
-    MOST_GROUPS,
-    MOST_ROOT_BYTES,
-    Entry,
-    check_group,
-    check_objects,
-    differences,
-    is_group_name,
-    listed_objects,
-    sealed,
-    unsealed,
-)
-from s2rm_data.store.layout import (
-    PARTS,
-    PLAN,
-    ArrayLayout,
-    GroupEntry,
-    SplitSpec,
-    consolidated,
-    group_document,
-    parents,
-)
+from s2rm_data.store import documents
+from s2rm_data.store.documents import Entry, is_group_name, parents
+from s2rm_data.store.layout import PARTS, PLAN, ArrayLayout, GroupEntry, SplitSpec, consolidated, group_document
 from s2rm_data.store.manifest import naming
 from s2rm_data.store.place import Place
 
@@ -107,16 +88,16 @@ class PartPlan:
 
     def to_bytes(self) -> bytes:
         fields = {name: getattr(self, name) for name in ("count", "documents", "package", "zstandard")}
-        return sealed({"format": FORMAT, **fields, "groups": list(self.groups)})
+        return documents.sealed({"format": FORMAT, **fields, "groups": list(self.groups)})
 
     @classmethod
     def read(cls, place: Place) -> PartPlan:
         name = f"{PARTS}/{PLAN}"
-        data = place.read(name, MOST_ROOT_BYTES)
+        data = place.read(name, documents.MOST_ROOT_BYTES)
         with naming(place.path / name):
             fields = exactly("the plan", _fields(data), ("count", "documents", "groups", "package", "zstandard"))
             groups = fields["groups"]
-            expect(isinstance(groups, list) and 1 <= len(groups) <= MOST_GROUPS, "its groups are not a list")
+            expect(isinstance(groups, list) and 1 <= len(groups) <= documents.MOST_GROUPS, "its groups are not a list")
             expect(len(set(map(str, groups))) == len(groups) and all(map(is_group_name, groups)), "groups are wrong")
             found = cls(
                 count=whole(1, MOST_PARTS).fitted("number of parts", fields["count"]),
@@ -128,6 +109,10 @@ class PartPlan:
             _ = found.entries
         return found
 
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
     @cached_property
     def entries(self) -> dict[str, GroupEntry]:
         """What the manifest is to say of each group; raises `Misfit` for documents that cannot be."""
@@ -135,7 +120,7 @@ class PartPlan:
         known: set[str] = set()
         for group in self.groups:
             expect(isinstance(self.documents.get(group), dict), f"there is no document of {group}")
-            check_group(self.documents[group])
+            documents.check_group(self.documents[group])
             listed = self.documents[group]["consolidated_metadata"]
             listed = listed.get("metadata") if isinstance(listed, dict) else None
             arrays = {name: self.documents.get(f"{group}/{name}") for name in table(group, listed, 200, lambda n: True)}
@@ -155,7 +140,6 @@ class PartPlan:
         return [(group, index) for group in self.groups for index in range(self.entries[group].shards)]
 
     def objects_of(self, part: Part) -> set[str]:
-        """Names of the shards that a part makes."""
         chosen = (self.shards[i] for i in part.of(len(self.shards)))
         return {name for group, index in chosen for name in self.entries[group].shard_objects(group, index)}
 
@@ -176,7 +160,7 @@ class PartPlan:
         changes = [
             f"{path}: {key}: {there} there, {here} here"
             for path, document in self.documents.items()
-            for key, there, here in differences(other.documents.get(path, {}), document)
+            for key, there, here in documents.differences(other.documents.get(path, {}), document)
         ]
         if changes:
             raise ConflictError(f"{_waiting(place)}: {'; '.join(changes[:3])}. {_ADVICE}")
@@ -198,8 +182,8 @@ class PartManifest:
     objects: dict[str, Entry] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        fields = {"part": str(self.part), "plan": self.plan, "objects": listed_objects(self.objects)}
-        return sealed({"format": FORMAT, **fields})
+        fields = {"part": str(self.part), "plan": self.plan, "objects": documents.listed_objects(self.objects)}
+        return documents.sealed({"format": FORMAT, **fields})
 
     def save(self, place: Place) -> None:
         place.write_whole(self.part.name, [self.to_bytes()], replace=True)
@@ -207,25 +191,17 @@ class PartManifest:
 
     @classmethod
     def read(cls, place: Place, part: Part, plan: PartPlan) -> PartManifest:
-        data = place.read(part.name, MOST_ROOT_BYTES)
+        data = place.read(part.name, documents.MOST_ROOT_BYTES)
         with naming(place.path / part.name):
             fields = exactly("the part", _fields(data), ("part", "plan", "objects"))
             expect(fields["part"] == str(part), f"says that it is part {fields['part']!r}")
-            expect(fields["plan"] == plan_digest(plan), "is part of another plan")
+            expect(fields["plan"] == plan.digest, "is part of another plan")
             names = plan.objects_of(part)
-            objects = check_objects(fields["objects"], lambda name: name in names)
+            objects = documents.check_objects(fields["objects"], lambda name: name in names)
         return cls(part, fields["plan"], objects)
 
 
-def plan_digest(plan: PartPlan) -> str:
-    return hashlib.sha256(plan.to_bytes()).hexdigest()
-
-
-def part_names(place: Place) -> Iterator[str]:
-    return (name for name in place.names(PARTS) if name != f"{PARTS}/{PLAN}")
-
-
 def _fields(data: bytes) -> dict[str, Any]:
-    document = unsealed(data)
+    document = documents.unsealed(data)
     expect(document.pop("format", None) == FORMAT, "is of another format, or of another version of this program")
     return document

@@ -39,8 +39,6 @@ class OpenObject(ABC):
 
 
 class OpenBytes(OpenObject):
-    """An object that was read whole."""
-
     def __init__(self, data: bytes) -> None:
         self._data, self.nbytes, self.stamp = data, len(data), hash(data)
 

@@ -1,12 +1,6 @@
 """The read side of the store. Everything goes through the manifest: what is missing, cut, zeroed, swapped or changed is
 an error that names the object, never a fill value. What the documents say is checked before anything is allocated.
 
-    store = Store("data.zarr")
-    store.groups                              # ["bballs/test_1", ..., "bballs/train", "bballs/val"]
-    train = store["bballs/train"]
-    train["frames"][7]                        # (100, 48, 48) uint8 of 0 and 1
-    train["position"][[3, 1, 4]]              # (3, 100, 3, 2) float32
-
 An object is checked whole (kind of file, size, SHA-256) when it is first touched or has been written to since, and
 chunk by chunk (crc32c, size) at every read. Links are not followed.
 Reading is thread-safe; a chunk costs one pread and one decompression.
@@ -43,10 +37,7 @@ from s2rm_data.store.place import OpenObject, Place, place_of
 
 
 class StoredArray:
-    """One array of a split; index it along its first dimension with an integer, a slice or a list of integers.
-
-    Bit-packed arrays read as 0 and 1 (`packed` reads them as stored).
-    """
+    """One array of a split; bit-packed ones read as 0 and 1 (`packed` reads them as stored)."""
 
     def __init__(self, store: Store, layout: ArrayLayout) -> None:
         self._store = store
@@ -67,6 +58,10 @@ class StoredArray:
     def dims(self) -> tuple[str, ...]:
         """Names of the dimensions as read."""
         return (*self.layout.dims[:-1], self.layout.dims[-1].removeprefix("packed_"))
+
+    def words(self, first: int = 0) -> str:
+        """`100 sequence x 48 y x 48 x`: sizes and names of its dimensions, from the `first` on."""
+        return " x ".join(f"{size} {dim}" for dim, size in zip(self.dims[first:], self.shape[first:], strict=True))
 
     def __len__(self) -> int:
         return self.layout.shape[0]
@@ -90,7 +85,11 @@ class StoredArray:
 
     def _gather(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         layout = self.layout
-        out = self._allocate(len(positions))
+        try:
+            out = np.empty((len(positions), *layout.shape[1:]), dtype=self.dtype)
+        except (MemoryError, ValueError):
+            nbytes = len(positions) * layout.chunk_nbytes // layout.chunk
+            raise UsageError(f"{layout.path}: {nbytes:,} bytes do not fit into memory; read fewer rows") from None
         if self._store.cache is not None:
             shards = positions // layout.shard
             needed = np.unique(shards)
@@ -107,13 +106,6 @@ class StoredArray:
             out[rows] = values[positions[rows] - chunk * layout.chunk]
         return out
 
-    def _allocate(self, rows: int) -> NDArray[Any]:
-        try:
-            return np.empty((rows, *self.layout.shape[1:]), dtype=self.dtype)
-        except (MemoryError, ValueError):
-            nbytes = rows * self.layout.chunk_nbytes // self.layout.chunk
-            raise UsageError(f"{self.layout.path}: {nbytes:,} bytes do not fit into memory; read fewer rows") from None
-
     def _chunks(self, chunks: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
         """(number, values) of the given chunks, ascending; a shard is opened once."""
         layout = self.layout
@@ -127,7 +119,6 @@ class StoredArray:
                 yield int(shard * per_shard + slot), values
 
     def shard_entry(self, shard: int) -> Entry:
-        """What the manifest says of a shard."""
         return entry_of(self._store.place, self.layout.shard_object(shard), self._store.manifest)
 
     def shard_nbytes(self, shard: int) -> int:
@@ -176,7 +167,7 @@ class Group:
 
     def __init__(self, store: Store, path: str) -> None:
         self.path = path
-        self._store = store
+        self.store = store
         self._entry = store.manifest.groups[path]
         for parent in parents(path):
             with naming(store.path / parent / META):
@@ -193,34 +184,25 @@ class Group:
 
     def _document(self, path: str) -> dict[str, Any]:
         """Metadata below the group or above; what the root repeats of them for other readers must be the same."""
-        document = read_document(self._store.place, f"{path}/{META}", self._store.manifest)
-        repeated = self._store.manifest.documents.get(path)
+        document = read_document(self.store.place, f"{path}/{META}", self.store.manifest)
+        repeated = self.store.manifest.documents.get(path)
         if repeated is not None and repeated != {k: v for k, v in document.items() if k != "consolidated_metadata"}:
-            raise DamagedStoreError(f"{self._store.path / META}: its metadata of {path} are not those of {path}/{META}")
+            raise DamagedStoreError(f"{self.store.path / META}: its metadata of {path} are not those of {path}/{META}")
         return document
 
     def _array(self, name: str, document: dict[str, Any]) -> StoredArray:
-        path = f"{self.path}/{name}"
-        with naming(self._store.path / path / META):
+        """An array that is what the manifest says of it, and whose shards can hold what it says of itself."""
+        path, shards, dimensions = f"{self.path}/{name}", self._entry.shards, self._entry.arrays[name]
+        with naming(self.store.path / path / META):
             layout = ArrayLayout.from_document(path, document)
-            self._check_fits(layout)
-        return StoredArray(self._store, layout)
-
-    def _check_fits(self, layout: ArrayLayout) -> None:
-        """Whether an array is what the manifest says of it, and its shards can hold what it says of itself."""
-        shards, dimensions = self._entry.shards, self._entry.arrays[layout.path.rpartition("/")[2]]
-        expect(layout.shards == shards, f"has {layout.shards:,} shards where the manifest says {shards:,}")
-        expect(
-            len(layout.shape) == dimensions, f"has {len(layout.shape)} dimensions where the manifest says {dimensions}"
-        )
-        least = index_nbytes(layout.slots)
-        for index in range(shards):
-            entry = self._store.manifest.objects.get(layout.shard_object(index))
-            expect(entry is None or entry.nbytes >= least, f"shard {index} is too small for {layout.slots:,} chunks")
-
-    @property
-    def store(self) -> Store:
-        return self._store
+            there, least = len(layout.shape), index_nbytes(layout.slots)
+            expect(layout.shards == shards, f"has {layout.shards:,} shards where the manifest says {shards:,}")
+            expect(there == dimensions, f"has {there} dimensions where the manifest says {dimensions}")
+            for index in range(shards):
+                entry = self.store.manifest.objects.get(layout.shard_object(index))
+                sound = entry is None or entry.nbytes >= least
+                expect(sound, f"shard {index} is too small for {layout.slots:,} chunks")
+        return StoredArray(self.store, layout)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -231,7 +213,7 @@ class Group:
     @property
     def nbytes(self) -> int:
         """Bytes on disk, metadata included."""
-        return self._store.manifest.group_nbytes(self.path)
+        return self.store.manifest.group_nbytes(self.path)
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
@@ -277,10 +259,7 @@ class Group:
 
 
 class Store:
-    """A store opened for reading; indexing it with a group's path opens that group.
-
-    `path` is a folder, or the address of a bucket such as s3://mine/data.zarr. With `cache`, it is read through that.
-    """
+    """A store opened for reading, through `cache` if there is one; indexing it with a group's path opens that group."""
 
     def __init__(self, path: str | os.PathLike[str] | Url | Place, *, cache: ShardCache | None = None) -> None:
         self.cache = cache
@@ -295,9 +274,8 @@ class Store:
                 pass
         except DamagedStoreError as error:
             if not self._knows(name, entry):
-                raise ConflictError(
-                    f"{self.path / name} has been replaced since this store was opened; open it again"
-                ) from error
+                replaced = f"{self.path / name} has been replaced since this store was opened; open it again"
+                raise ConflictError(replaced) from error
             raise
 
     def _knows(self, name: str, entry: Entry) -> bool:
@@ -310,8 +288,7 @@ class Store:
     @property
     def groups(self) -> list[str]:
         """Paths of the complete groups."""
-        complete = (group for group in sorted(self.manifest.groups) if not self.manifest.missing_shards(group))
-        return [group for group in complete if not group.endswith(REPLACEMENT)]
+        return sorted(self.manifest.groups.keys() - self.unfinished.keys())
 
     @property
     def unfinished(self) -> dict[str, tuple[int, int]]:
@@ -333,11 +310,8 @@ class Store:
     def __getitem__(self, group: str) -> Group:
         group = group.strip("/")
         if group in self.unfinished:
-            there, total = self.unfinished[group]
-            raise DamagedStoreError(
-                f"{self.path}: {group} is unfinished, {there} of {total} shards are there; "
-                "run the command that makes it again to finish it"
-            )
+            what = "{} is unfinished, {} of {} shards are there".format(group, *self.unfinished[group])
+            raise DamagedStoreError(f"{self.path}: {what}; run the command that makes it again to finish it")
         if group not in self.manifest.groups:
             raise unknown_group(str(self.path), group, self.groups)
         if group + REPLACEMENT in self.manifest.groups and self.place.has(INTENT):

@@ -18,9 +18,8 @@ from s2rm_data.store.existing import check_links
 from s2rm_data.store.intent import Intent, names_of
 from s2rm_data.store.layout import META, group_document
 from s2rm_data.store.manifest import REPLACEMENT, check_object, read_object
-from s2rm_data.store.place import Place
 from s2rm_data.store.reader import Store, unknown_group
-from s2rm_data.store.writer import StoreWriter
+from s2rm_data.store.writer import StoreWriter, foreign
 
 PathLike = str | os.PathLike[str] | Url
 
@@ -56,7 +55,9 @@ def rename_group(path: PathLike, group: str, name: str) -> None:
         _check_rename(writer, group, name)
         new = {f"{name}/{old.removeprefix(group + '/')}": old for old in names_of(manifest, [group])}
         above = {f"{path}/{META}" for path in parents(name)} - set(manifest.objects)
-        _refuse_foreign(place, {*new, *above})
+        for target in sorted({*new, *above}):
+            if place.has(target):
+                raise foreign(place, target, "name")
         intent = Intent(names=names_of(manifest, [group]) | {*new, *above, *(f"{p}/{META}" for p in parents(group))})
         intent.begin(place)
         for target, source in new.items():
@@ -74,15 +75,6 @@ def rename_group(path: PathLike, group: str, name: str) -> None:
         intent.finish(place, manifest)
 
 
-def _refuse_foreign(place: Place, names: set[str]) -> None:
-    for name in sorted(names):
-        if place.has(name):
-            raise ConflictError(
-                f"{place.path / name} is there, but it is not in the manifest: nobody knows whose it is. Move it "
-                "elsewhere, or choose another name"
-            )
-
-
 def _check_rename(writer: StoreWriter, group: str, name: str) -> None:
     manifest, where = writer.manifest, writer.place.path
     if group not in manifest.groups:
@@ -95,9 +87,8 @@ def _check_rename(writer: StoreWriter, group: str, name: str) -> None:
         raise UsageError(f"{name} is the name of a group that is to replace another one; choose another name")
     world, last = group.partition("/")[0], name.rpartition("/")[2]
     if name.partition("/")[0] != world or "/" not in name:
-        raise UsageError(
-            f"{name} is not a name in {world}, the world of {group}; write it with the world, as in {world}/{last}"
-        )
+        example = f"write it with the world, as in {world}/{last}"
+        raise UsageError(f"{name} is not a name in {world}, the world of {group}; {example}")
     for other in manifest.groups:
         if other == name:
             raise ConflictError(f"{where} has a group {name} already; remove it first, or choose another name")

@@ -110,15 +110,7 @@ def _unexpected(store: Store) -> list[str]:
     groups = PartPlan.read(store.place).groups if has_parts(store.place) else ()
     above = {f"{path}/{META}" for group in groups for path in parents(group)}
     known = {*store.manifest.objects, META, *above}
-    waiting = tuple(f"{group}/" for group in groups)
-    strays = sorted(
-        name
-        for name in store.place.names()
-        if name not in known and _looks_like_data(name) and not name.startswith(waiting)
-    )
-    return [f"{store.path / name}: is not in the manifest" for name in strays]
-
-
-def _looks_like_data(name: str) -> bool:
-    last = name.rpartition("/")[2]
-    return not last.endswith(PARTIAL) and not name.startswith(f"{PARTS}/") and (last == META or last.startswith("c."))
+    waiting = (f"{PARTS}/", *(f"{group}/" for group in groups))
+    there = ((name, name.rpartition("/")[2]) for name in store.place.names() if not name.startswith(waiting))
+    data = {name for name, last in there if last == META or (last.startswith("c.") and not last.endswith(PARTIAL))}
+    return [f"{store.path / name}: is not in the manifest" for name in sorted(data - known)]

@@ -26,8 +26,8 @@ import numpy as np
 from s2rm_data.core.addresses import Url
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UnreadableError, UsageError
 from s2rm_data.store.documents import Entry, json_bytes, parents
-from s2rm_data.store.existing import check_no_parts, check_split, existing_manifest
-from s2rm_data.store.intent import Intent, finish_interrupted, names_of
+from s2rm_data.store.existing import check_split, existing_manifest, has_parts
+from s2rm_data.store.intent import Intent, names_of, read_intent
 from s2rm_data.store.layout import META, SplitSpec, group_document
 from s2rm_data.store.manifest import REPLACEMENT, Manifest, is_shard, is_sound, read_document
 from s2rm_data.store.place import Place, place_of
@@ -89,12 +89,16 @@ class StoreWriter:
         self.place.check_free()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.place.writing())
-            check_no_parts(self.place)
+            if has_parts(self.place):  # a writer beside parts that wait to be merged would remove what they have made
+                finish = f"finish them with: s2rm-data merge {self.place.path}, or choose another --out"
+                raise ConflictError(f"{self.place.path} holds parts that wait to be merged; {finish}")
             found = existing_manifest(self.place)
             self.manifest = found or Manifest()
             if found is None:
                 self.manifest.save(self.place)
-            self.finished = finish_interrupted(self.place, self.manifest)
+            self.finished = read_intent(self.place)
+            if self.finished:
+                self.finished.finish(self.place, self.manifest)
             self.place.tidy(self.manifest.is_ours)
             self._leave = stack.pop_all()
         self.pacer = Pacer(self._save, self.place.least_commit_seconds)
@@ -201,7 +205,13 @@ class StoreWriter:
         intent = Intent(names=frozenset(names))
         if self.place.locks:  # elsewhere two writers may begin at once, and neither may remove what the other has begun
             intent.begin(self.place)
-        self._created |= add_group(self.place, self.manifest, spec)
+        documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
+        written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
+        for name, data in written.items():  # in order: a folder without its zarr.json is nobody's
+            self.manifest.objects |= write_objects(self.place, {name: [data]})
+        self._created |= written
+        self.manifest.documents |= documents
+        self.manifest.groups[spec.group] = spec.entry
         self.manifest.save(self.place)
         if self.place.locks:
             intent.finish(self.place, self.manifest)
@@ -214,10 +224,7 @@ class StoreWriter:
         entry = {spec.group: spec.entry}
         for name in self.place.names(spec.group):
             if name in documents or is_shard(name, entry):
-                raise ConflictError(
-                    f"{self.place.path / name} is there, but it is not in the manifest: nobody knows whose it is. Move "
-                    "it elsewhere, or choose another --out"
-                )
+                raise foreign(self.place, name, "--out")
 
     def _restore_documents(self) -> None:
         """Put the metadata of new groups right: where there is no lock, another writer may have removed or replaced
@@ -235,12 +242,16 @@ class StoreWriter:
         self.pacer.added()
 
     def commit(self) -> None:
-        """Commit what was added, if anything was."""
         self.pacer.commit()
 
     def _save(self) -> None:
         with self._mutex:
             self.manifest.save(self.place)
+
+
+def foreign(place: Place, name: str, other: str) -> ConflictError:
+    whose = "is there, but it is not in the manifest: nobody knows whose it is. Move it elsewhere, or choose another"
+    return ConflictError(f"{place.path / name} {whose} {other}")
 
 
 def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[str, Entry]:
@@ -250,20 +261,7 @@ def write_objects(place: Place, objects: Mapping[str, Sequence[bytes]]) -> dict[
     return {name: Entry.of(data) for name, data in objects.items()}
 
 
-def add_group(place: Place, manifest: Manifest, spec: SplitSpec) -> dict[str, bytes]:
-    """Write the metadata of a new group and of those above it, and enter them in the manifest; returns them by name."""
-    documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
-    written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
-    for name, data in written.items():  # in order: a folder without its zarr.json is nobody's
-        manifest.objects |= write_objects(place, {name: [data]})
-    manifest.documents |= documents
-    manifest.groups[spec.group] = spec.entry
-    return written
-
-
 class SplitWriter:
-    """The shards of one split."""
-
     def __init__(self, writer: StoreWriter, spec: SplitSpec) -> None:
         self.spec = spec
         self._writer = writer

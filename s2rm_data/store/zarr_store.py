@@ -21,12 +21,7 @@ from s2rm_data.store.manifest import object_pieces
 from s2rm_data.store.reader import Store
 
 try:
-    from zarr.abc.store import (
-        ByteRequest,
-        OffsetByteRequest,
-        RangeByteRequest,
-        SuffixByteRequest,
-    )
+    from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
     from zarr.abc.store import Store as ZarrStore
     from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 except ModuleNotFoundError:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from patience import CLOCK_SECONDS, finish, wait_until
 
 from s2rm_data.cli import reproduce
-from s2rm_data.core import plugins
+from s2rm_data.core import registry
 from s2rm_data.core.errors import S2RMError, UsageError
 from s2rm_data.evaluation.reproduction import Job
 
@@ -126,8 +126,8 @@ def _runs_in(folder: Path) -> list[str]:
 
 
 def test_a_world_without_a_reproduction_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_loaded", list(plugins._loaded))
-    plugins.load_plugin("tiny_world")
+    monkeypatch.setattr(registry, "_loaded", list(registry._loaded))
+    registry.load_plugin("tiny_world")
     with pytest.raises(UsageError, match="the world dots has no reproduction; those that have one: bballs, sc2"):
         reproduce._plan(tmp_path, "smoke", ("dots",), None)
     assert list(reproduce._plan(tmp_path, "smoke", (), None).worlds) == ["bballs", "sc2"]

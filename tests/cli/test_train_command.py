@@ -17,8 +17,7 @@ from program import run_forked
 from small_stores import FRAMES
 
 from s2rm_data.cli.run import printable
-from s2rm_data.cli.train import train
-from s2rm_data.cli.train_command import parse_seeds
+from s2rm_data.cli.train import parse_seeds, train
 from s2rm_data.core.errors import ConflictError, S2RMError, UsageError
 from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
 from s2rm_data.making.run import generate

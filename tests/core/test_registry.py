@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from s2rm_data.core.errors import UsageError
-from s2rm_data.core.plugins import load_plugin
-from s2rm_data.core.registry import Registry
+from s2rm_data.core.registry import Registry, load_plugin
 from s2rm_data.starcraft.policies import POLICIES
 
 FORMATS = Registry(package="s2rm_data.inspection.export", kind="export format", hint="look in the folder")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from s2rm_data.core import plugins, registry
+from s2rm_data.core import registry
 from s2rm_data.core.errors import UsageError
 from s2rm_data.generators.bballs.making.ball_source import plan as plan_balls
 from s2rm_data.inspection.card import About, plain, write_card
@@ -32,8 +32,8 @@ ABOUT = About(title="Small worlds", author="Somebody", licence="cc-by-4.0", publ
 def dots(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store of a plug-in's world, and beside it the folder `card` with an export."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_loaded", list(plugins._loaded))
-        plugins.load_plugin("tiny_world")
+        patch.setattr(registry, "_loaded", list(registry._loaded))
+        registry.load_plugin("tiny_world")
         path = tmp_path_factory.mktemp("card") / "dots.zarr"
         generate(registry.WORLDS.load("dots").prepare({"train": 5, "val": 2, "test": 0}).splits, path)
         yield Store(path)

@@ -29,7 +29,7 @@ PYTHON = "python"
 # What the commands import, most of them only when they need it.
 PRELOADED = (
     "h5py", "matplotlib.pyplot", "torch", "torch._dynamo", "s2rm_data.cli.data", "s2rm_data.cli.train",
-    "s2rm_data.cli.eval", "s2rm_data.cli.export", "s2rm_data.cli.preview", "s2rm_data.cli.inspect",
+    "s2rm_data.cli.eval", "s2rm_data.cli.export", "s2rm_data.cli.view", "s2rm_data.cli.inspect",
     "s2rm_data.cli.regroup", "s2rm_data.generators.bballs.making.ball_source",
     "s2rm_data.generators.sc2.making.battle_source",
     "s2rm_data.training.protocol", "s2rm_data.training.resolve", "s2rm_data.evaluation.evaluate",
@@ -161,7 +161,7 @@ def serve(address: str) -> None:
         os.rename(f"{address}.new", address)  # noqa: PTH104 - whoever sees it can connect to it
         for name in PRELOADED:
             importlib.import_module(name)
-        importlib.import_module("s2rm_data.core.plugins")._all_entry_points()
+        importlib.import_module("s2rm_data.core.registry")._all_entry_points()
         # A forked process copies every page of memory that it touches. So it neither looks for garbage among all that
         # was imported nor finalises it at the end: the system takes a process's memory anyway.
         gc.collect()
@@ -234,7 +234,7 @@ def _run(
     added = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
     if added:
         sys.path[1:1] = added
-        importlib.import_module("s2rm_data.core.plugins")._all_entry_points.cache_clear()
+        importlib.import_module("s2rm_data.core.registry")._all_entry_points.cache_clear()
     sys.argv = words
     # The command's own, not those of the process that was forked: whether a stream can seek is looked at once.
     try:

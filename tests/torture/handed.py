@@ -118,7 +118,7 @@ def policy(rng: random.Random, workspace: Workspace) -> int:
 
 def plugin(rng: random.Random, workspace: Workspace) -> int:
     """Plug-in files that export odd things or fail in odd ways: a message that names the plug-in."""
-    from s2rm_data.core import plugins, registry
+    from s2rm_data.core import registry
 
     values = ["1", "None", "{}", "[]", "'x'", "{'a': 1}", "{1: 2}", "[1, 2]", "object()", "lambda: 1", "type"]
     ends = ["", "raise SystemExit(3)", "raise RuntimeError('x')", "1 / 0", "import nowhere", "def f(:", "\x00"]
@@ -131,11 +131,11 @@ def plugin(rng: random.Random, workspace: Workspace) -> int:
             if rng.random() < 0.2:
                 damage_file(rng, file, [workspace.toy / "zarr.json"])
             try:
-                refused_or_done(functools.partial(plugins.load_plugin, str(file)), text)
+                refused_or_done(functools.partial(registry.load_plugin, str(file)), text)
                 for found in (registry.MODELS, registry.WORLDS):
                     refused_or_done(found.names, text)
             finally:
-                plugins._loaded.clear()
+                registry._loaded.clear()
     return BLOWS
 
 

@@ -15,7 +15,6 @@ class Gifs(ExportFormat):
     counts = "sequences"
 
     def write(self, group: Group, path: Path, count: int, progress: Progress) -> None:
-        """One animation per sequence, numbered as in the group, in a folder that is there."""
         inspection = inspection_of(group)
         digits = max(5, len(str(count - 1)))
         for number in range(count):

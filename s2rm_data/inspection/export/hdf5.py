@@ -76,7 +76,6 @@ class Hdf5(ExportFormat):
 
 
 def _dataset(file: Any, name: str, array: StoredArray, count: int) -> Any:
-    """With its dimensions' names, description and units."""
     shape, chunks = ((n, *array.shape[1:]) for n in (count, min(array.layout.chunk, count)))
     packing = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
     dataset = file.create_dataset(name, shape, array.dtype, chunks=chunks, **packing)

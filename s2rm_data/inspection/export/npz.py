@@ -16,7 +16,6 @@ class Npz(ExportFormat):
     suffix = ".npz"
 
     def write(self, group: Group, path: Path, count: int, progress: Progress) -> None:
-        """What `numpy.savez_compressed` writes, array by array and block by block."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             for name, array in group.arrays.items():
                 header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False}

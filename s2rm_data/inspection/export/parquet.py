@@ -46,10 +46,7 @@ class Parquet(ExportFormat):
 
 
 def _plain(schema: Any) -> Any:
-    """The library's own array types as the lists that they are made of, which every reader of Parquet knows.
-
-    `datasets` makes arrays of them again: the schema's metadata say so.
-    """
+    """The library's array types as the lists that every reader of Parquet knows; its metadata say what they were."""
     import pyarrow
 
     fields = [

@@ -78,17 +78,16 @@ class Answers:
 
     def table(self) -> dict[str, Any]:
         """The store's worlds with the paths of their groups, and the runs."""
-        worlds = [
-            {"name": name, "title": _title(name), "groups": paths} for name, paths in self._groups_by_world().items()
-        ]
+        paths = self._groups_by_world()
+        titles = {name: str(WORLDS.load(name).title) if name in WORLDS.names() else name for name in paths}
+        worlds = [{"name": name, "title": titles[name], "groups": paths[name]} for name in paths]
         runs = [] if self._predictor is None else list(self._predictor.runs())
         name = self._store.path.name or str(self._store.path)
         return {"store": name, "worlds": worlds, "runs": runs, "dropped": list(DROPPED), "starts": None}
 
     def about(self, path: str) -> dict[str, Any]:
         group = self._group(path)
-        word = next(iter(group.arrays.values())).dims[0]
-        return {"count": len(group), "unit": word}
+        return {"count": len(group), "unit": next(iter(group.arrays.values())).dims[0]}
 
     def scene(self, group: str, number: str) -> Scene:
         found, inspection, n = self._sequence(group, number)
@@ -145,7 +144,3 @@ def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 12):
         raise UsageError(f"{name} is {text[:20]!r}; it must be a whole number from 0")
     return int(text)
-
-
-def _title(name: str) -> str:
-    return str(WORLDS.load(name).title) if name in WORLDS.names() else name

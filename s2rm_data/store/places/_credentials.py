@@ -37,7 +37,6 @@ TIMEOUTS = {"timeout": timedelta(minutes=15), "connect_timeout": timedelta(secon
 
 
 def object_store(url: Url) -> Any:
-    """obstore's client of everything below an address."""
     from obstore.store import AzureStore, GCSStore, S3Store
 
     kinds: Any = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}

@@ -39,8 +39,6 @@ def _obstore() -> Any:
 
 
 class ObjectPlace(Place):
-    """A prefix of a bucket."""
-
     schemes = ("s3", "gs", "az")
     form = "BUCKET/NAME"
     least_commit_seconds = 1.5  # Google Cloud Storage takes one write per second to an object
@@ -81,11 +79,14 @@ class ObjectPlace(Place):
 
     def has(self, name: str) -> bool:
         with self._errors(name):
-            try:
-                self._retried(lambda: self._obstore.head(self._client, name))
-            except FileNotFoundError:
-                return False
-            return True
+            return self._found(name) is not None
+
+    def _found(self, name: str) -> Any:
+        """What the server says of an object; None if there is none."""
+        try:
+            return self._retried(lambda: self._obstore.head(self._client, name))
+        except FileNotFoundError:
+            return None
 
     def children(self, folder: str = "") -> list[str]:
         with self._errors(folder):
@@ -145,12 +146,9 @@ class ObjectPlace(Place):
     def _check_kept(self, name: str, data: bytes, version: Version) -> None:
         """A server may have said that it holds what it does not; nothing is committed, or removed, because of it."""
         with self._errors(name):
-            try:
-                there = self._retried(lambda: self._obstore.head(self._client, name))
-            except FileNotFoundError:
-                raise DiskError(
-                    f"{self.path / name}: the server said that it holds this object, and does not; try again"
-                ) from None
+            there = self._found(name)
+        if there is None:
+            raise DiskError(f"{self.path / name}: the server said that it holds this object, and does not; try again")
         if there["size"] != len(data) or (_version(there) != version and self.read(name, len(data)) != data):
             raise DiskError(f"{self.path / name}: the server holds other bytes than it was given; try again")
 
@@ -181,10 +179,8 @@ class ObjectPlace(Place):
             return _version(there)
         root, version = self._root()
         if f'"{name}"'.encode() in root:
-            raise ConflictError(
-                f"{self.path / name} has been committed by another process meanwhile; only one process may write to a "
-                "store at a time. Run the same command again to see what is there"
-            )
+            alone = "only one process may write to a store at a time. Run the same command again to see what is there"
+            raise ConflictError(f"{self.path / name} has been committed by another process meanwhile; {alone}")
         if version != self._known:
             raise self._conflict()
         try:
@@ -203,7 +199,10 @@ class ObjectPlace(Place):
             for attempt in range(TRIES):
                 try:
                     self._known = self._put(META, data, "create" if previous is None else previous)
-                    self._check_replaced(previous)
+                    there = self._found(META)  # that of somebody who has committed since is as good
+                    if (there and _version(there)) == previous != self._known:
+                        said = "the server said that it has replaced it, and has not; try again"
+                        raise DiskError(f"{self.path / META}: {said}")
                     return self._known
                 except (errors.AlreadyExistsError, errors.PreconditionError):
                     there, version = self._root()
@@ -214,15 +213,6 @@ class ObjectPlace(Place):
                         break
                     _pause(attempt)  # still the one that we know: two requests met
         raise self._conflict()
-
-    def _check_replaced(self, previous: Version) -> None:
-        """The root is not the one before any more; that of somebody who has committed since is as good."""
-        try:
-            there = _version(self._retried(lambda: self._obstore.head(self._client, META)))
-        except FileNotFoundError:
-            there = None
-        if there == previous != self._known:
-            raise DiskError(f"{self.path / META}: the server said that it has replaced it, and has not; try again")
 
     def _conflict(self) -> ConflictError:
         return ConflictError(
@@ -257,7 +247,6 @@ class ObjectPlace(Place):
 
     @contextlib.contextmanager
     def _errors(self, name: str) -> Iterator[None]:
-        """Turn what a client library raises into our errors, which name the object."""
         try:
             yield
         except S2RMError:
@@ -279,16 +268,12 @@ class ObjectPlace(Place):
         if "NoSuchBucket" in text or "The specified bucket does not exist" in text:
             return self._no_bucket()
         if any(words in text for words in NO_CREDENTIALS):
-            return DiskError(
-                f"{where}: there are no credentials; give them as that cloud's own tools take them "
-                f"({CREDENTIALS[self.path.text.partition('://')[0]]}; see docs/cloud.md)"
-            )
+            ways = f"({CREDENTIALS[self.path.text.partition('://')[0]]}; see docs/cloud.md)"
+            return DiskError(f"{where}: there are no credentials; give them as that cloud's own tools take them {ways}")
         kinds = self._obstore.exceptions
         if isinstance(error, kinds.PreconditionError):  # what was to be read is no longer the version that was found
-            return ConflictError(
-                f"{where} has been replaced by another process meanwhile; run the same command again to see what is "
-                "there"
-            )
+            again = "run the same command again to see what is there"
+            return ConflictError(f"{where} has been replaced by another process meanwhile; {again}")
         if isinstance(error, kinds.PermissionDeniedError | kinds.UnauthenticatedError) or "403 Forbidden" in text:
             return DiskError(f"{where}: the credentials do not allow this ({_first_line(text)})")
         return DiskError(f"{where}: the server cannot be reached, or has failed ({_first_line(text)})")
@@ -369,11 +354,9 @@ class OpenRemote(OpenObject):
             yield from self._get(*zip(*group, strict=True))
 
     def _get(self, starts: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
-        place = self._place
+        place, wanted = self._place, {"starts": starts, "lengths": lengths}
         with place._errors(self._name):
-            found = place._retried(
-                lambda: place._obstore.get_ranges(place._client, self._name, starts=starts, lengths=lengths)
-            )
+            found = place._retried(lambda: place._obstore.get_ranges(place._client, self._name, **wanted))
         return [bytes(piece) for piece in found]
 
 

@@ -12,18 +12,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from pathlib import Path
 from typing import NoReturn
 
+from s2rm_data.core import write
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UnreadableError, UsageError
 from s2rm_data.core.read import opened_inside, read_at, read_inside
-from s2rm_data.core.write import (
-    PARTIAL,
-    disk_errors,
-    lock_folder,
-    make_folder,
-    move_inside,
-    remove_inside,
-    sync_inside,
-    write_inside,
-)
+from s2rm_data.core.write import PARTIAL, disk_errors
 from s2rm_data.store.layout import META
 from s2rm_data.store.place import MOST_CHILDREN, OpenObject, Place, Version
 
@@ -114,8 +106,8 @@ class FolderPlace(Place):
 
     @contextlib.contextmanager
     def writing(self, *, shared: bool = False) -> Iterator[None]:
-        make_folder(self.path)
-        lock = lock_folder(self.path, shared=shared)
+        write.make_folder(self.path)
+        lock = write.lock_folder(self.path, shared=shared)
         try:
             # Two runs of one part write the same objects: each under temporary names of its own.
             self._tag = f".{secrets.token_hex(8)}" if shared else ""
@@ -128,28 +120,28 @@ class FolderPlace(Place):
             whole = name.removesuffix(PARTIAL)
             if name != whole and (ours(whole) or ours(_TAG.sub("", whole))):
                 with contextlib.suppress(DiskError):
-                    remove_inside(self.path, [name])
+                    write.remove_inside(self.path, [name])
 
     def write_whole(self, name: str, pieces: Sequence[bytes], *, replace: bool = False) -> None:
         path = self.path / name
         if replace and path.is_dir() and not path.is_symlink():
             with disk_errors(path):
                 path.rmdir()
-        write_inside(self.path, name, pieces, self._tag)
+        write.write_inside(self.path, name, pieces, self._tag)
 
     def sync(self, names: Iterable[str]) -> None:
-        sync_inside(self.path, names)
+        write.sync_inside(self.path, names)
 
     def replace_root(self, data: bytes, previous: Version) -> Version:
         """The lock says that the root is the previous one."""
-        write_inside(self.path, META, [data])
-        sync_inside(self.path, [META])
+        write.write_inside(self.path, META, [data])
+        write.sync_inside(self.path, [META])
 
     def remove(self, names: Iterable[str]) -> None:
-        remove_inside(self.path, names)
+        write.remove_inside(self.path, names)
 
     def move(self, pairs: Mapping[str, str]) -> None:
-        move_inside(self.path, pairs)
+        write.move_inside(self.path, pairs)
 
     def free_nbytes(self) -> int | None:
         with disk_errors(self.path):

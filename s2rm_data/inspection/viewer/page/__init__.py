@@ -1,8 +1,6 @@
 """The page itself: one HTML, one style sheet, and scripts that are read in the order of SCRIPTS as one.
 
-No build step, no framework, nothing from a network.
-
-`write_page` puts a few sequences inside it, as one file that needs no server.
+No build step, no framework, nothing from a network. `write_page` makes one file of it, with a few sequences inside.
 """
 
 from __future__ import annotations
@@ -81,10 +79,7 @@ Question = tuple[str, dict[str, str]]
 def write_page(
     answers: Answers, target: Path, groups: Sequence[str], numbers: Sequence[int], progress: Progress | None = None
 ) -> int:
-    """Write `target` with these sequences of every group, those that it has; returns the file's bytes.
-
-    `progress` is started and advanced by answers.
-    """
+    """Write `target` with these sequences of every group, those that it has; returns the file's bytes."""
     progress = progress or Progress()
     table = _table(answers, groups)
     held: list[list[Any]] = [["catalogue", {}, _spelled(json.dumps(table).encode())]]
