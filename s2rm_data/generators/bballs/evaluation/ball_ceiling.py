@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -141,9 +141,9 @@ def filter_views(
     run_filter(
         _words(frames) & shown, shown, *first, counts, _speeds(config), world, effort, key, prompt, made, rolled, found
     )
-    levels = (np.rint(255 * np.clip(p, 0, 1)).astype(np.uint8) for p in (made, rolled))
+    levels = [np.rint(255 * np.clip(p, 0, 1)).astype(np.uint8) for p in (made, rolled)]
     lost, share = np.split(found, 2, axis=1)
-    return Filtered(**dict(zip(("made", "rolled"), levels, strict=True)), lost=(share * lost).sum(1) > 0.5)
+    return Filtered(made=levels[0], rolled=levels[1], lost=(share * lost).sum(1) > 0.5)
 
 
 def _words(pictures: NDArray[Any]) -> NDArray[np.uint64]:
@@ -161,12 +161,11 @@ def _speeds(config: BallsConfig) -> tuple[float, float, float, float]:
     return 0.0, np.inf, (1 - _SLACK) * energy, (1 + _SLACK) * energy
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
+class _Job(NamedTuple):
     frames: NDArray[np.uint8]
     seen: NDArray[np.bool_]
     number: int
-    path: Path | None  # where its result is kept
+    path: Path | None  # where its result is kept, beside a store in a folder; a store in a bucket has no place for it
 
 
 def filtered(
@@ -181,10 +180,8 @@ def filtered(
 
     Advances the progress by sequences. What is not known yet is found in as many threads as torch has.
     """
-    config = config_of(group.settings)
+    config, store, jobs, chosen = config_of(group.settings), group.store.path, [], settings
     assert isinstance(config, BallsConfig)
-    folder = _folder(group)
-    jobs, chosen = [], settings
     for piece in pieces(group, limit=limit, device=torch.device("cpu"), batch_size=1):
         mask = piece.dropped(fraction).view_mask
         chosen = chosen or FilterConfig.suited(config.balls, float(mask.float().sum(-1).mean()))
@@ -194,29 +191,22 @@ def filtered(
             [_VERSION, SEED, group.settings["config"], asdict(chosen), piece.first, *spans], sort_keys=True
         )
         digest = hashlib.sha256(told.encode() + _words(seen).tobytes() + (_words(frames) & _words(seen)).tobytes())
-        path = None if folder is None else folder / f"{digest.hexdigest()[:40]}.npz"
-        jobs.append(_Job(frames=frames, seen=seen, number=piece.first, path=path))
+        name = f"{digest.hexdigest()[:40]}.npz"
+        path = store.with_name(f"{store.name}.ceilings") / name if isinstance(store, Path) else None
+        jobs.append(_Job(frames, seen, piece.first, path))
 
     def result(job: _Job) -> Filtered:
         known = _read(job)
         if known is None:
             assert chosen is not None
-            prompt, horizon = spans
-            known = filter_views(
-                job.frames, job.seen, config, chosen, number=job.number, prompt=prompt, horizon=horizon
-            )
+            place = {"number": job.number, "prompt": spans[0], "horizon": spans[1]}
+            known = filter_views(job.frames, job.seen, config, chosen, **place)
             _keep(job, known)
         progress.advance(1)
         return known
 
     with ThreadPoolExecutor(torch.get_num_threads()) as threads:
         return list(threads.map(result, jobs))
-
-
-def _folder(group: Group) -> Path | None:
-    """Beside a store in a folder; a store in a bucket has none."""
-    path = group.store.path
-    return path.with_name(f"{path.name}.ceilings") if isinstance(path, Path) else None
 
 
 def _read(job: _Job) -> Filtered | None:
@@ -249,10 +239,8 @@ def estimated_seconds(balls: int, views: float, steps: int) -> float:
 
 def filter_counts(group: Group, found: Sequence[Filtered]) -> BallCounts:
     """Of predictions one step ahead, where the models are asked."""
-    total = BallCounts.zero()
-    for piece, one in zip(
-        pieces(group, limit=len(found), device=torch.device("cpu"), batch_size=1), found, strict=True
-    ):
+    total, looked_at = BallCounts.zero(), pieces(group, limit=len(found), device=torch.device("cpu"), batch_size=1)
+    for piece, one in zip(looked_at, found, strict=True):
         batch, assumed = piece.batch, torch.from_numpy(one.made > 127)[None]
         assert batch.targets is not None
         fixed = crops_of_one(piece.source.fixed_ball, batch.query_position)  # type: ignore[attr-defined]

@@ -58,6 +58,7 @@ def move_on(x: Numbers, v: Numbers, radius: Numbers, mass: Numbers, config: AnyC
     sequences, balls, _ = x.shape
     position, velocity = np.empty((2, sequences, config.frames, balls, 2))
     position[:, 0], velocity[:, 0] = x, v
+    still: tuple[object, object, object]
     if isinstance(config, GeneralConfig):
         still = config.discs, config.segments, config.gravity
     else:  # numbers are read sooner than an array
