@@ -46,4 +46,4 @@ def test_no_two_points_share_a_folder(axes: dict) -> None:
     assert len({name.casefold() for name in names}) == len(names)
     assert all(len(name) <= 120 for name in names)
     assert Sweep(axes).names == names
-    assert SWEEP.name({"lr": 1e-3, "seed": 1}) == "lr=0.001,seed=1"
+    assert SWEEP.names[1] == "lr=0.001,seed=1"
