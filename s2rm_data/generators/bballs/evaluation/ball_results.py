@@ -263,16 +263,16 @@ def coloured(predicted: NDArray[np.bool_], true: NDArray[np.bool_]) -> NDArray[n
     return np.array([[_GROUND, _MISSED], [_FALSE, _RIGHT]], np.uint8)[predicted.astype(int), true.astype(int)]
 
 
-def _rows_of(rolled: RollOuts, titles: Mapping[str, str], number: int) -> dict[str, NDArray[np.uint8]]:
-    """Title -> (H, G, G, 3), the truth first."""
-    true = rolled.truth[number].numpy()
-    made = {titles[name]: pictures[number].numpy() for name, pictures in rolled.pictures.items() if name in titles}
+def _rows_of(rolled: RollOuts, titles: Mapping[str, str]) -> dict[str, NDArray[np.uint8]]:
+    """Title -> (H, G, G, 3) of the first sequence, the truth first."""
+    true = rolled.truth[0].numpy()
+    made = {titles[name]: pictures[0].numpy() for name, pictures in rolled.pictures.items() if name in titles}
     return {title: coloured(picture, true) for title, picture in {"truth": true, **made}.items()}
 
 
-def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str, number: int = 0) -> Figure:
+def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str) -> Figure:
     """The truth above the models, some steps of the horizon as columns."""
-    rows = _rows_of(rolled, titles, number)
+    rows = _rows_of(rolled, titles)
     steps = np.unique(np.linspace(0, rolled.horizon - 1, _COLUMNS).round().astype(int))
     side, gap = int(rolled.truth.shape[-1]), 3
     tiles = np.pad(
@@ -292,11 +292,11 @@ def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str, number
     return figure
 
 
-def rollout_animation(rolled: RollOuts, titles: Mapping[str, str], *, scale: int = 4, number: int = 0) -> list[Any]:
+def rollout_animation(rolled: RollOuts, titles: Mapping[str, str]) -> list[Any]:
     """Pillow images: one column per model, the truth above it."""
     from PIL import Image, ImageDraw
 
-    rows = _rows_of(rolled, titles, number)
+    rows, scale = _rows_of(rolled, titles), 4
     true = rows.pop("truth")
     side = true.shape[1] * scale
     pitch, top = side + 10, 16
