@@ -294,13 +294,13 @@ def train_sweep(
     if request.runs:
         raise UsageError("--runs chooses a seed by itself; leave it out, or give --seed 0-2 to train several")
     sweep, folder = Sweep(axes), request.out or Path("runs/sweep")
-    requests = {sweep.name(point): request.at(point, folder / sweep.name(point)) for point in sweep.points}
+    requests = {n: request.at(point, folder / n) for n, point in zip(sweep.names, sweep.points, strict=True)}
     for one in requests.values():
         one.resolve(lambda text: None)
 
     def train_point(point: dict[str, Any], out: Path) -> Mapping[str, Any]:
-        listener.say(f"run {sweep.points.index(point) + 1} of {len(sweep.points)}: {sweep.name(point)}")
-        return train_request(requests[sweep.name(point)], listener).summary
+        listener.say(f"run {sweep.points.index(point) + 1} of {len(sweep.points)}: {out.name}")
+        return train_request(requests[out.name], listener).summary
 
     return run_sweep(sweep, folder, train_point, resume=request.resume)
 

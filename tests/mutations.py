@@ -174,8 +174,8 @@ MUTATIONS = [
     ),
     Mutation(
         "generators/bballs/making/ball_start.py",
-        "contact_sq = 4 * radius * radius",
-        "contact_sq = 2 * radius * radius",
+        "dx, dy, reach = x - position[k, 0], y - position[k, 1], r + radius[k]",
+        "dx, dy, reach = x - position[k, 0], y - position[k, 1], r",
         "balls start inside each other",
     ),
     Mutation(
@@ -230,9 +230,9 @@ MUTATIONS = [
         "what stands in absent views gets into the sum",
     ),
     Mutation(
-        "models/zoo/_s2rm.py",
-        "key, cell_query, cell_key = projected.split(",
-        "key, cell_key, cell_query = projected.split(",
+        "models/attention.py",
+        "query, key = asked.chunk(2, -1)",
+        "key, query = asked.chunk(2, -1)",
         "queries and keys of the cells are swapped",
     ),
     Mutation(

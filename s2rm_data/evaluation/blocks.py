@@ -35,23 +35,20 @@ class _ArrayPart(StoredArray):
 
     def __init__(self, array: StoredArray, start: int, stop: int) -> None:
         super().__init__(array._store, array.layout)
-        self._whole, self._start, self._length = array, start, stop - start
+        self._whole, self._inside = array, np.arange(start, stop)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._length, *self._whole.shape[1:]
-
-    def _inside(self, key: Any) -> Any:
-        return np.arange(self._start, self._start + self._length)[key]
+        return len(self), *self._whole.shape[1:]
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._inside)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        return self._whole[self._inside(key)]
+        return self._whole[self._inside[key]]
 
     def packed(self, key: Any) -> NDArray[Any]:
-        return self._whole.packed(self._inside(key))
+        return self._whole.packed(self._inside[key])
 
 
 def group_part(group: Group, start: int, stop: int) -> Group:

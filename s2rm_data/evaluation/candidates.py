@@ -83,9 +83,8 @@ def as_runs(candidates: Iterable[Candidate], device: torch.device) -> list[Run]:
     """Everything that is to be evaluated, as runs with names of their own."""
     candidates = list(candidates)
     folders = [Path(e) for e in candidates if isinstance(e, str | os.PathLike)]
-    loaded = {run.name: run for run in load_runs(folders, device)} if folders else {}
     runs = [
-        *loaded.values(),
+        *(load_runs(folders, device) if folders else ()),
         *(e for e in candidates if isinstance(e, Run)),
         *(e.as_run(device) for e in candidates if isinstance(e, OwnModel)),
     ]
@@ -142,25 +141,19 @@ def entries_of(runs: Sequence[Run]) -> list[Entry]:
     free = itertools.cycle(_FREE_COLOURS)
     entries = []
     for (_, label, _), own in sorted(grouped.items()):
-        look = own[0].look
-        colour = look.colour if configs[look.title] == 1 else ""
+        colour = own[0].look.colour if configs[own[0].look.title] == 1 else ""
         entries.append(Entry(label=label, runs=tuple(own), colour=colour or next(free)))
     return entries
 
 
 def titles_of(runs: Sequence[Run]) -> dict[str, str]:
     """Labels are shared by seeds: where one run is drawn, its title gives its seed, too."""
-    shared = [(run.world, run.label) for run in runs]
-    return {
-        run.name: run.label if shared.count((run.world, run.label)) == 1 else f"{run.label}, seed {run.seed}"
-        for run in runs
-    }
+    shared = Counter((run.world, run.label) for run in runs)
+    alone = {run.name: shared[run.world, run.label] == 1 for run in runs}
+    return {run.name: run.label if alone[run.name] else f"{run.label}, seed {run.seed}" for run in runs}
 
 
 def first_of_each(runs: Sequence[Run]) -> dict[str, str]:
     """Titles, by name, of one seed of each config: what pictures show."""
-    titles = titles_of(runs)
-    first: dict[tuple[str, str], str] = {}
-    for run in runs:
-        first.setdefault((run.world, run.label), run.name)
-    return {name: titles[name] for name in first.values()}
+    titles, first = titles_of(runs), {(run.world, run.label): run.name for run in reversed(runs)}
+    return {run.name: titles[run.name] for run in runs if first[run.world, run.label] == run.name}

@@ -124,7 +124,6 @@ def _plot(axes: Any, places: Sequence[int], cells: Sequence[Cell], **style: Any)
         axes.fill_between(places, low, high, color=style["color"], alpha=0.15, lw=0)
 
 
-_ACROSS = 3  # panels of learning curves
 Points = Mapping[int, float]  # a score by the step at which it was validated
 Scores = Mapping[str, Points]  # by name
 
@@ -135,12 +134,10 @@ def learning_curves(run: Run, scores: Sequence[str]) -> dict[str, dict[int, floa
     A damaged log costs the run its curve and is named; the scores, which may have taken hours, do not depend on it.
     """
     found: dict[str, dict[int, float]] = {}
-    for record in _records(run, "validation"):
-        step = record.get("step")
-        if type(step) is int and step >= 0:
-            for name in ("loss", *scores):
-                if _is_number(value := record.get(name)):
-                    found.setdefault(name, {})[step] = value
+    records = [r for r in _records(run, "validation") if type(r.get("step")) is int and r["step"] >= 0]
+    for record, name in itertools.product(records, ("loss", *scores)):
+        if _is_number(value := record.get(name)):
+            found.setdefault(name, {})[record["step"]] = value
     return found
 
 
@@ -148,9 +145,7 @@ def learning_curve_section(entries: Sequence[Entry], learning: Learning, world: 
     """None where no run has more than one validation to draw a line through."""
     titles = {"loss": "loss", **learning.scores}
     curves = {run.name: learning_curves(run, list(learning.scores)) for entry in entries for run in entry.runs}
-    shown = {
-        name: title for name, title in titles.items() if any(len(own.get(name, ())) > 1 for own in curves.values())
-    }
+    shown = {name: titles[name] for name in titles if any(len(own.get(name, ())) > 1 for own in curves.values())}
     if not shown:
         return None
     section = Section(
@@ -166,7 +161,7 @@ def learning_curve_section(entries: Sequence[Entry], learning: Learning, world: 
 def _drawn(
     entries: Sequence[Entry], curves: Mapping[str, Scores], titles: Mapping[str, str], learning: Learning
 ) -> Figure:
-    figure, drawn = _panels(len(titles), min(_ACROSS, len(titles)))
+    figure, drawn = _panels(len(titles), min(3, len(titles)))
     references = _references(entries)
     for panel, (score, title) in zip(drawn, titles.items(), strict=True):
         limits = []

@@ -56,26 +56,23 @@ def has_enclaves(model: Any) -> bool:
 def enclaves_of(runs: Sequence[Run]) -> dict[str, Enclaves]:
     """Of every run whose model has enclaves, by name."""
     found = {}
-    for run in runs:
-        if has_enclaves(run.model):
-            width, height = (int(extent) for extent in run.model.config.arena_size)
-            y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-            device = next(run.model.parameters()).device
-            with torch.inference_mode():
-                maps = run.model.enclaves(torch.stack([x, y], -1).float().to(device))
-            found[run.name] = Enclaves(maps=maps.float().cpu().numpy())
+    for run in (run for run in runs if has_enclaves(run.model)):
+        width, height = (int(extent) for extent in run.model.config.arena_size)
+        y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        with torch.inference_mode():
+            maps = run.model.enclaves(torch.stack([x, y], -1).float().to(next(run.model.parameters()).device))
+        found[run.name] = Enclaves(maps=maps.float().cpu().numpy())
     return found
 
 
 def enclave_table(found: Mapping[str, Enclaves], runs: Sequence[Run]) -> Table | None:
-    by_name = {run.name: run for run in runs}
+    if not found:
+        return None
     rows = []
-    for name, enclaves in found.items():
-        run, scores = by_name[name], enclaves.to_json()
+    for run in (run for run in runs if run.name in found):
+        scores = found[run.name].to_json()
         cells = tuple(Cell(values=(scores[key],)) for key in _COLUMNS.values())
         rows.append(Row(label=f"{run.label} on {run.world}, seed {run.seed}", kind="model", cells=cells))
-    if not rows:
-        return None
     return Table(
         name="enclaves",
         title="How the modules share the arena",
@@ -100,11 +97,10 @@ def enclave_section(
         + "".join(f" {sentence}" for sentence, _ in notes.values() if sentence),
         tables=[table],
     )
-    titles, by_name = titles_of(runs), {run.name: run for run in runs}
-    for name, enclaves in found.items():
-        world = by_name[name].world
-        figure = draw_enclaves(enclaves.maps, titles[name], worlds[world], notes[world][1])
-        page.add_figure(section, "enclaves_" + name.replace("/", "-"), figure)
+    titles = titles_of(runs)
+    for run in (run for run in runs if run.name in found):
+        figure = draw_enclaves(found[run.name].maps, titles[run.name], worlds[run.world], notes[run.world][1])
+        page.add_figure(section, "enclaves_" + run.name.replace("/", "-"), figure)
     return section
 
 
@@ -139,8 +135,10 @@ def draw_enclaves(
 
 
 def _draw_overlay(panel: Any, maps: NDArray[np.float32], world: WorldEvaluation, shown: dict[str, Any]) -> None:
+    from matplotlib.colors import to_rgb
+
     (modules, height, width), strength = maps.shape, maps.max(0)[..., None]
-    colours = _colours(modules)
+    colours = np.array([to_rgb(SAFE_COLOURS[number % len(SAFE_COLOURS)]) for number in range(modules)])  # (M, 3)
     # The strongest module's colour, paler where it is weak, white where there is none.
     panel.imshow(1 - strength * (1 - colours[maps.argmax(0)]), **shown)
     for covered, colour in zip((maps > 0).astype(float), colours, strict=True):
@@ -152,10 +150,3 @@ def _draw_overlay(panel: Any, maps: NDArray[np.float32], world: WorldEvaluation,
     panel.set_xlabel(f"x{unit}", fontsize=8)
     panel.set_ylabel(f"y{unit}", fontsize=8)
     panel.tick_params(labelsize=7)
-
-
-def _colours(modules: int) -> NDArray[np.float64]:
-    """(M, 3)."""
-    from matplotlib.colors import to_rgb
-
-    return np.array([to_rgb(SAFE_COLOURS[number % len(SAFE_COLOURS)]) for number in range(modules)])

@@ -64,12 +64,10 @@ class EvalConfig:
     @classmethod
     def of(cls, *, quick: bool = False, **given: Any) -> EvalConfig:
         """Fields of this class and options of worlds, by name; `quick` is a first look, about a minute per model."""
-        own = {name: value for name, value in given.items() if name in {f.name for f in fields(cls)}}
-        options = {name: value for name, value in given.items() if name not in own}
+        own = {name: given.pop(name) for name in [f.name for f in fields(cls)] if name in given}
         small = {"sequences": 20, "dropped_sequences": 5, "rollout_sequences": 5, "dropped_views": (0.0, 0.2, 0.5, 0.8)}
-        return cls(
-            **{**(small if quick else {}), **own, "options": {**own.get("options", {}), **options}, "quick": quick}
-        )
+        options = {**own.pop("options", {}), **given}
+        return cls(**{**(small if quick else {}), **own}, options=options, quick=quick)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,23 +204,21 @@ def _write(made: Evaluation, folder: Path) -> None:
         write_whole(folder / "tables" / f"{table.name}.csv", [_text_bytes(table.to_csv())])
     markdown = "\n".join(table.to_markdown() for table in made.tables.values())
     write_whole(folder / "tables.md", [_text_bytes(markdown)])
-    notes = [note for name in made.worlds if (note := made.evaluation_of(name).paper_note)]
-    facts: dict[str, Any] = {name: made.results[name] for name in ("package", "store", "digests")}
-    facts |= {"date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}", "command": _command(), "quick": _quick(made.config)}
-    report = page(made.runs, _sections(made, folder), notes=notes, **facts)
-    write_whole(folder / "report.html", [_text_bytes(report)])
+    write_whole(folder / "report.html", [_text_bytes(page(made.runs, _sections(made, folder), **_facts(made)))])
     write_whole(folder / "results.json", [(json.dumps(made.results, indent=1) + "\n").encode()])
 
 
-def _command() -> str:
-    """As it was typed, where a command was."""
-    typed = program_name() == "s2rm-eval"
-    return shlex.join([program_name(), *sys.argv[1:]]) if typed else "s2.evaluate, in Python"
-
-
-def _quick(config: EvalConfig) -> str:
+def _facts(made: Evaluation) -> dict[str, Any]:
+    """What the report says of how it was made: the command as it was typed, where one was."""
+    config, typed = made.config, program_name() == "s2rm-eval"
     counts = f"{config.sequences} sequences of each group at most, {config.dropped_sequences} with views dropped"
-    return f"{counts}, {config.rollout_sequences} rolled out" if config.quick else ""
+    return {
+        **{name: made.results[name] for name in ("package", "store", "digests")},
+        "date": f"{datetime.datetime.now():%Y-%m-%d %H:%M}",
+        "command": shlex.join([program_name(), *sys.argv[1:]]) if typed else "s2.evaluate, in Python",
+        "quick": f"{counts}, {config.rollout_sequences} rolled out" if config.quick else "",
+        "notes": [note for name in made.worlds if (note := made.evaluation_of(name).paper_note)],
+    }
 
 
 def _text_bytes(text: str) -> bytes:

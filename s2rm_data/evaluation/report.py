@@ -105,10 +105,9 @@ def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
     and notes: what the paper says of the worlds evaluated.
     """
     facts = {"quick": "", "digests": {}, "date": "", "command": "", "notes": ()} | facts
-    shown = (
-        _environment()
-        .get_template("report.html")
-        .render(
+    shown = _environment().get_template("report.html")
+    return str(
+        shown.render(
             title="Evaluation of " + ", ".join(dict.fromkeys(run.label for run in runs)),
             rehearsals=list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke")),
             verdicts=_verdicts(sections),
@@ -120,7 +119,6 @@ def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
             **facts,
         )
     )
-    return str(shown)
 
 
 def _verdicts(sections: Sequence[Section]) -> list[_Verdict]:

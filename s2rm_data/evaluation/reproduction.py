@@ -130,13 +130,10 @@ class Plan:
     def training_jobs(self, world: str) -> list[Job]:
         """The first seed of every model, then the second: something is seen sooner."""
         models, steps = self.worlds[world].models, self.steps(world)
+        points = [(model, seed) for seed in range(max(models.values())) for model in models if seed < models[model]]
         return [
-            self._training(
-                world, model, self._run_folder(world, model, seed), seed, steps, self.chosen_rate(world, model)
-            )
-            for seed in range(max(models.values()))
-            for model, seeds in models.items()
-            if seed < seeds
+            self._training(world, m, self._run_folder(world, m, seed), seed, steps, self.chosen_rate(world, m))
+            for m, seed in points
         ]
 
     def chosen_rate(self, world: str, model: str) -> float:

@@ -174,25 +174,23 @@ def load_runs(paths: Iterable[Path], device: torch.device | str = "cpu") -> list
     configs = [document["config"] for document in documents]
     models = [_load_model(folder, config) for folder, config in zip(folders, configs, strict=True)]
     looks = [look_of(c["model"], skip=model.config.skip) for c, model in zip(configs, models, strict=True)]
-    labels = _labels(documents, folders, looks)
-    names = _names(folders)
+    labels, names = _labels(documents, folders, looks), _names(folders)
+    stores = [document.get("store", {}) for document in documents]
     return [
         Run(
-            name=name,
-            label=label,
-            path=folder,
-            model_name=document["config"]["model"],
-            world=document["config"]["task"],
-            seed=int(document["config"].get("seed", 0)),
-            config=document["config"],
-            facts=document.get("store", {}).get("groups", {}),
-            store=str(document.get("store", {}).get("path", "")),
-            model=model.to(device).eval(),
-            look=look,
+            name=names[n],
+            label=labels[n],
+            path=folders[n],
+            model_name=config["model"],
+            world=config["task"],
+            seed=int(config.get("seed", 0)),
+            config=config,
+            facts=stores[n].get("groups", {}),
+            store=str(stores[n].get("path", "")),
+            model=models[n].to(device).eval(),
+            look=looks[n],
         )
-        for name, label, folder, document, model, look in zip(
-            names, labels, folders, documents, models, looks, strict=True
-        )
+        for n, config in enumerate(configs)
     ]
 
 
@@ -231,7 +229,9 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
 
 def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path], looks: Sequence[Look]) -> list[str]:
     """The model's title; followed by the folder's name where runs of one model differ in more than the seed."""
-    kinds = [_kind(document) for document in documents]
+    compared = [{k: v for k, v in d["config"].items() if k not in _NOT_COMPARED} for d in documents]
+    groups = [sorted(document.get("store", {}).get("groups", {})) for document in documents]
+    kinds = [json.dumps(kind, sort_keys=True) for kind in zip(compared, groups, strict=True)]
     shown = [(look.title, document["config"]["task"]) for look, document in zip(looks, documents, strict=True)]
     labels = []
     for kind, own, folder in zip(kinds, shown, folders, strict=True):
@@ -239,12 +239,6 @@ def _labels(documents: Sequence[dict[str, Any]], folders: Sequence[Path], looks:
         first = folders[kinds.index(kind)]
         labels.append(own[0] if len(same_model) == 1 else f"{own[0]} ({first.name or folder.resolve().name})")
     return labels
-
-
-def _kind(document: dict[str, Any]) -> str:
-    compared = {key: value for key, value in document["config"].items() if key not in _NOT_COMPARED}
-    groups = sorted(document.get("store", {}).get("groups", {}))
-    return json.dumps([compared, groups], sort_keys=True)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

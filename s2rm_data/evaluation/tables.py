@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from s2rm_data.core.errors import UnknownNameError, did_you_mean
@@ -54,10 +54,7 @@ class Comparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "runs": {name: dict(scores) for name, scores in self.runs.items()},
-            "references": {name: dict(scores) for name, scores in self.references.items()},
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +126,7 @@ class Table:
 
     def __getitem__(self, at: tuple[str, str]) -> Cell:
         """The cell of (row, column), by their labels."""
-        cells = {
-            (row.label, name): cell for row in self.rows for name, cell in zip(self.columns, row.cells, strict=True)
-        }
+        cells = {(row.label, name): row.cells[n] for row in self.rows for n, name in enumerate(self.columns)}
         if at not in cells:
             rows = ", ".join(row.label for row in self.rows)
             raise UnknownNameError(f"{self.name} has no cell {at}; rows: {rows}; columns: {', '.join(self.columns)}")
@@ -144,9 +139,8 @@ class Table:
         return max(means) if len(means) > 1 else None
 
     def is_best(self, row: Row, column: int) -> bool:
-        mean = row.cells[column].mean
-        compared = row.kind == "model" and not row.oracle and bool(row.note)
-        return compared and mean is not None and mean == self.best(column)
+        best, compared = self.best(column), row.kind == "model" and not row.oracle and bool(row.note)
+        return compared and best is not None and row.cells[column].mean == best
 
     def ahead(self, row: Row) -> tuple[int, int]:
         """In how many columns the row beats every reference from below, and in how many it was compared."""
@@ -281,21 +275,10 @@ def gains(tables: Sequence[Table]) -> list[Table]:
     """Of each table that has a trained model without memory: what every other one adds to it."""
     found = []
     for table in tables:
-        without = next((row for row in table.rows if row.memoryless), None)
-        models = [row for row in table.rows if row.kind == "model"]
-        if without is None or not models:
-            continue
-        rows = [replace(row, note="", cells=tuple(map(_gain, row.cells, without.cells))) for row in models]
-        found.append(
-            replace(
-                table,
-                name=f"{table.name}_gain",
-                title=f"{table.title}: gain over no memory",
-                caption=f"Scores less the mean of {without.label}, with intervals over the seeds of both.",
-                rows=tuple(rows),
-                short=(),
-            )
-        )
+        rows = [row for row in table.rows if row.kind == "model"]
+        if rows and (without := next((row for row in table.rows if row.memoryless), None)):
+            caption = f"Scores less the mean of {without.label}, with intervals over the seeds of both."
+            found.append(_changed(table, "gain", "gain over no memory", caption, rows, _gain, without))
     return found
 
 
@@ -303,25 +286,22 @@ def shares(tables: Sequence[Table]) -> list[Table]:
     """Of each table that has both: how far each model comes from what stands for 0 to what stands for 1."""
     found = []
     for table in tables:
+        rows = [row for row in table.rows if row.kind == "model" or row.memoryless]
         low, high = (next((row for row in table.rows if row.share == end), None) for end in (0.0, 1.0))
-        if low is None or high is None:
-            continue
-        rows = [
-            replace(row, note="", cells=tuple(map(_share, row.cells, low.cells, high.cells)))
-            for row in table.rows
-            if row.kind == "model" or row.memoryless
-        ]
-        found.append(
-            replace(
-                table,
-                name=f"{table.name}_share",
-                title=f"{table.title}: share of what is attainable",
-                caption=f"(model - low) / (high - low), where low is: {low.label}; high: {high.label}.",
-                rows=tuple(rows),
-                short=(),
-            )
-        )
+        if low and high:
+            caption = f"(model - low) / (high - low), where low is: {low.label}; high: {high.label}."
+            found.append(_changed(table, "share", "share of what is attainable", caption, rows, _share, low, high))
     return found
+
+
+def _changed(
+    table: Table, name: str, title: str, caption: str, rows: Sequence[Row], change: Callable[..., Cell], *others: Row
+) -> Table:
+    """A table of some of the rows, each cell changed by those of `others` in its column."""
+    cells = [tuple(map(change, row.cells, *(other.cells for other in others))) for row in rows]
+    changed = tuple(replace(row, note="", cells=own) for row, own in zip(rows, cells, strict=True))
+    described: dict[str, Any] = {"name": f"{table.name}_{name}", "title": f"{table.title}: {title}", "caption": caption}
+    return replace(table, **described, rows=changed, short=())
 
 
 def _share(cell: Cell, low: Cell, high: Cell) -> Cell:
@@ -344,10 +324,9 @@ def _note(
     """Which references the model does not beat, and in which columns."""
     failures = []
     for name, values in limits.items():
-        pairs = list(zip(columns, cells, values, strict=True))
-        lost = [c for c, cell, v in pairs if v is not None and cell.mean is not None and cell.mean <= v]
-        compared = [c for c, cell, v in pairs if v is not None and cell.mean is not None]
-        if lost:
-            where = "everywhere" if len(lost) == len(compared) else "at " + ", ".join(lost)
+        known = [(c, cell.mean, v) for c, cell, v in zip(columns, cells, values, strict=True) if v is not None]
+        lost = {c: mean <= v for c, mean, v in known if mean is not None}
+        if any(lost.values()):
+            where = "everywhere" if all(lost.values()) else "at " + ", ".join(c for c in lost if lost[c])
             failures.append(f"{references[name]} ({where})")
     return f"does not beat: {'; '.join(failures)}" if failures else "beats every reference"

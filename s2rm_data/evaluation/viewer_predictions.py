@@ -14,7 +14,7 @@ from s2rm_data.core.registry import WORLDS
 from s2rm_data.evaluation.blocks import Piece, piece_of
 from s2rm_data.evaluation.enclaves import enclaves_of, has_enclaves
 from s2rm_data.evaluation.runs import Run
-from s2rm_data.evaluation.world_evaluation import WorldEvaluation, evaluation_of
+from s2rm_data.evaluation.world_evaluation import evaluation_of
 from s2rm_data.inspection.scene import Addition, Stack
 from s2rm_data.making.world import world_of
 from s2rm_data.store import Group
@@ -27,9 +27,7 @@ class RunPredictor:
 
     def __init__(self, runs: Sequence[Run], device: torch.device) -> None:
         self._runs, self._device = {run.name: run for run in runs}, device
-        self._worlds: dict[str, WorldEvaluation] = {
-            name: evaluation_of(WORLDS.load(name)) for name in {run.world for run in runs}
-        }
+        self._worlds = {name: evaluation_of(WORLDS.load(name)) for name in {run.world for run in runs}}
         self._results: OrderedDict[tuple[Any, ...], tuple[Piece, Any]] = OrderedDict()
 
     def runs(self) -> list[Mapping[str, Any]]:
@@ -45,17 +43,14 @@ class RunPredictor:
         ]
 
     def prediction(self, run: str, group: Group, number: int, *, index: int, start: int, dropped: float) -> Addition:
-        piece, result = self._result(self._runs[run], group, number, start, dropped)
-        return self._worlds[self._runs[run].world].shown(group, piece, result, index=index, start=start)
-
-    def _result(self, run: Run, group: Group, number: int, start: int, dropped: float) -> tuple[Piece, Any]:
-        key = (run.name, group.path, number, start, dropped)
+        key, own = (run, group.path, number, start, dropped), self._runs[run]
         if key not in self._results:
-            self._results[key] = self._compute(run, group, number, start, dropped)
+            self._results[key] = self._compute(own, group, number, start, dropped)
             if len(self._results) > _KEPT:
                 self._results.popitem(last=False)
         self._results.move_to_end(key)
-        return self._results[key]
+        piece, result = self._results[key]
+        return self._worlds[own.world].shown(group, piece, result, index=index, start=start)
 
     def _compute(self, run: Run, group: Group, number: int, start: int, dropped: float) -> tuple[Piece, Any]:
         world = self._worlds[run.world]

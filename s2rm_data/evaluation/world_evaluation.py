@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -60,14 +60,11 @@ class WorldResults(Protocol):
 class OneStepResults:
     """Scores one step ahead by split, which is a group's path without the world."""
 
-    one_step: Mapping[str, Comparison]
     sequences: Mapping[str, int]
+    one_step: Mapping[str, Comparison]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "sequences": dict(self.sequences),
-            "one_step": {split: found.to_json() for split, found in self.one_step.items()},
-        }
+        return asdict(self)
 
 
 class WorldEvaluation:
@@ -117,8 +114,13 @@ class WorldEvaluation:
         for group in (group for groups in plan.values() for group in groups):
             source = self.learning.open([group], limit=1, **view_of(runs))
             for run in (run for run in runs if isinstance(run.model, WorldModel)):
-                _check_shape(run, group, self.image_words, run.model.config.image_size, source.image_size)
-                _check_shape(run, group, self.arena_words, run.model.config.arena_size, source.arena_size)
+                for words, size in ((self.image_words, "image_size"), (self.arena_words, "arena_size")):
+                    expected, found = (tuple(getattr(of, size)) for of in (run.model.config, source))
+                    if expected != found:
+                        raise UsageError(
+                            f"{run.path} was trained on {words} {expected}, but {group.path} has {found}; evaluate it "
+                            "on a store made with the same options"
+                        )
         return plan
 
     def work(self, context: Context, plan: Plan) -> int:
@@ -148,8 +150,7 @@ class WorldEvaluation:
         counts: dict[tuple[float, str], Any] = {}
 
         def add(fraction: float, name: str, found: Any) -> None:
-            before = counts.get((fraction, name))
-            counts[fraction, name] = found if before is None else before.plus(found)
+            counts[fraction, name] = counts[fraction, name].plus(found) if (fraction, name) in counts else found
 
         with torch.inference_mode():
             blocks = (pieces(group, limit=limit, device=context.device, view=context.view) for group in groups)
@@ -158,11 +159,9 @@ class WorldEvaluation:
                     for name, found in self.reference_counts(piece, fraction).items():
                         add(fraction, name, found)
                 for run in context.runs:
-                    predict = (
-                        Encoded(run.model, piece.batch).predict if isinstance(run.model, WorldModel) else run.predict
-                    )
+                    own = Encoded(run.model, piece.batch) if isinstance(run.model, WorldModel) else run
                     for fraction in fractions:
-                        prediction = predict(piece.dropped(fraction))
+                        prediction = own.predict(piece.dropped(fraction))
                         add(fraction, run.name, self.learning.count(piece.source, prediction, piece.batch))
                         context.progress.advance(len(piece.requests))
         return {
@@ -207,13 +206,12 @@ class WorldEvaluation:
 
     def sections(self, results: Any, tables: Mapping[str, list[Table]], page: Page) -> list[Section]:
         """Of the report; `page` saves figures and animations."""
-        one_step = tables["one_step"]
+        one_step, titles = tables["one_step"], list(self.learning.scores.values())
         section = Section(
             title=f"{self.world.title}: one step ahead",
             text="Predictions of the next frame from all views so far, beside references that need no model.",
             tables=one_step,
         )
-        titles = list(self.learning.scores.values())
         figure = draw_tables(one_step, xlabel="group", titles=titles, columns=min(3, len(one_step)))
         page.add_figure(section, f"{self.world.name}_one_step", figure)
         return [section]
@@ -230,21 +228,17 @@ class WorldEvaluation:
         rows, columns = result
         if not columns:
             return Addition(note="This world has no pictures of its predictions.")
-        first = piece.batch.view_mask.shape[1] - len(columns)
-        pictures = [_grey_picture(title, images, first) for title, images in rows.items()]
+        shown: dict[str, Any] = {"divisor": 255, "palette": Palette(colours=("#141414", "#ffffff"))}
+        shown["first"] = piece.batch.view_mask.shape[1] - len(columns)
+        pictures = []
+        for title, images in rows.items():
+            values = np.clip(np.stack([np.asarray(image, np.float32) for image in images]), 0, 1)
+            pictures.append(Picture(title=title, values=np.rint(255 * values).astype(np.uint8), **shown))
         return Addition(panels=(Pictures(title="one step ahead", pictures=pictures),))
 
     def arena_note(self, store: Store) -> tuple[str, Callable[[Any], None] | None]:
         """Something to mark on every map of the arena: a sentence about it, and what draws it on matplotlib's axes."""
         return "", None
-
-
-def _grey_picture(title: str, images: Sequence[Any], first: int) -> Picture:
-    values = np.clip(np.stack([np.asarray(image, np.float32) for image in images]), 0, 1)
-    palette = Palette(colours=("#141414", "#ffffff"))
-    return Picture(
-        title=title, values=np.rint(255 * values).astype(np.uint8), divisor=255, palette=palette, first=first
-    )
 
 
 def evaluation_of(world: World) -> WorldEvaluation:
@@ -254,11 +248,3 @@ def evaluation_of(world: World) -> WorldEvaluation:
 def total(groups: Sequence[Group], limit: int | None) -> int:
     """How many sequences of the groups are looked at, `limit` of each."""
     return sum(count(group, limit) for group in groups)
-
-
-def _check_shape(run: Run, group: Group, words: str, expected: Sequence[float], found: Sequence[float]) -> None:
-    if tuple(expected) != tuple(found):
-        raise UsageError(
-            f"{run.path} was trained on {words} {tuple(expected)}, but {group.path} has {tuple(found)}; evaluate it on "
-            "a store made with the same options"
-        )

@@ -1,12 +1,8 @@
 """Batches for training and evaluation, from a store: windows of sequences held in memory, cut on the model's device.
 
 source = open_source(Store("data.zarr"), world, "train", steps=20)
-batches = TrainingBatches(source, batch_size=32, seed=0)
-batch = batches.batch(epoch=3, step=17)          # a pure function of (seed, epoch, step)
-for batch in Prefetcher(source, [(3, 17), (3, 18)], lambda key: batches.request(*key)): ...
-
-test = open_source(store, world, "test")
-for batch in FixedBatches(test, batch_size=50, drop=0.8): ...
+batch = TrainingBatches(source, batch_size=32, seed=0).batch(epoch=3, step=17)  # a function of (seed, epoch, step)
+for batch in FixedBatches(open_source(store, world, "test"), batch_size=50, drop=0.8): ...
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def unfinished_groups(store: Store, task: str, split: str) -> list[str]:
     return [path for path in store.unfinished if path.startswith(f"{task}/") and path.endswith(f"/{split}")]
 
 
-def tasks_of(store: Store, split: str = "train") -> list[str]:
-    """The worlds that have this split."""
-    paths = [path for path in store.groups if path.endswith(f"/{split}")]
+def tasks_of(store: Store) -> list[str]:
+    """The worlds that have a training split."""
+    paths = [path for path in store.groups if path.endswith("/train")]
     return [world for world in WORLDS.names() if any(path.startswith(f"{world}/") for path in paths)]
 
 

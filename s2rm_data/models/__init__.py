@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.core.errors import S2RMWarning, UsageError, missing_component
 
@@ -43,8 +42,7 @@ def build(name: str, task: str, **overrides: Any) -> WorldModel:
     return MODELS.load(name)(config_for(name, task, **overrides))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelSummary:
+class ModelSummary(NamedTuple):
     name: str
     task: str
     parameters: int

@@ -193,16 +193,12 @@ class ModuleLSTM(nn.Module):
         return o * c.tanh(), c
 
 
-# The reference's defaults, which the paper keeps ('hyperparameters not listed here were left at their defaults').
-FORGET_BIAS = 1.0
-INPUT_BIAS = 0.0
-
-
 class RelationalMemory(nn.Module):
     """The Relational Memory Core (Santoro et al. 2018), one per module, all in one batch; the plain RMC is one module.
 
     As in the authors' reference: rows of memory and input attend to each other once, then a two-layer MLP, each with a
-    residual connection and a layer norm over the features; input and forget gates per unit with biases 0 and 1.
+    residual connection and a layer norm over the features; input and forget gates per unit with biases 0 and 1, the
+    reference's defaults, which the paper keeps ('hyperparameters not listed here were left at their defaults').
 
     Legend: M modules, B batch, S memory slots, X extra rows (the input, for S2RMC also h-bar), R = S + X, F = heads x
     head size features of a row, K heads, D key size.
@@ -222,7 +218,7 @@ class RelationalMemory(nn.Module):
         self.gate_input = ModuleLinear(modules, features, 2 * features)
         self.gate_memory = ModuleLinear(modules, features, 2 * features)
         with torch.no_grad():  # the reference adds these to the gates' own biases, input gate first
-            self.gate_input.bias.add_(torch.tensor([INPUT_BIAS, FORGET_BIAS]).repeat_interleave(features))
+            self.gate_input.bias.add_(torch.tensor([0.0, 1.0]).repeat_interleave(features))
 
     def initial_memory(self, batch_size: int) -> Tensor:
         """(M, B, S, F): each slot a different row of the identity, padded with zeros or cut."""

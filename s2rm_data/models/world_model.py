@@ -103,7 +103,14 @@ class WorldModel(nn.Module, ABC):
         self.config = config
         self.fixed_shapes = False  # encoder and decoder are compiled: give them the same shapes every time
         self.learning = config.learning  # looked up once: compiled code cannot ask a registry
-        self.loss_weights = _loss_weights(config)
+        self.loss_weights: dict[str, float] = {}  # what the world's loss is told: nothing where all pixels count alike
+        if config.occupied_weight != 1.0:
+            if not self.learning.weighs_occupied:
+                raise UsageError(
+                    f"occupied_weight is {config.occupied_weight:g}, and the loss of the world {config.task} takes no "
+                    "weight; leave it at 1"
+                )
+            self.loss_weights["occupied_weight"] = config.occupied_weight
         position_size = config.embedding_size if inject_position else 0
         self.embedding = PositionalEmbedding(config)
         codec: Codec = CODECS.load(config.codec)
@@ -321,15 +328,3 @@ class WorldModel(nn.Module, ABC):
 
     def parameter_count(self) -> int:
         return sum(p.numel() for p in self.parameters())
-
-
-def _loss_weights(config: ModelConfig) -> dict[str, float]:
-    """What the world's loss is told of the config: nothing where all pixels count alike."""
-    if config.occupied_weight == 1.0:
-        return {}
-    if not config.learning.weighs_occupied:
-        raise UsageError(
-            f"occupied_weight is {config.occupied_weight:g}, and the loss of the world {config.task} takes no weight; "
-            "leave it at 1"
-        )
-    return {"occupied_weight": config.occupied_weight}

@@ -21,7 +21,6 @@ from s2rm_data.models import config_for
 
 MOST_CHARACTERS = 1000  # of one --set
 SCHEDULES = ("plateau", "cosine")
-PRECISIONS = ("float32", "mixed")
 
 # Fields that say on what and how fast a run goes, not what is learned; they may differ when it is resumed.
 MACHINE_FIELDS = ("device", "threads", "precision", "compile", "loader_threads", "checkpoint_seconds")
@@ -81,7 +80,7 @@ class TrainConfig:
     device: str = "cpu"
     threads: Threads = 1
     loader_threads: Threads = 1
-    precision: Annotated[str, one_of(*PRECISIONS)] = "float32"
+    precision: Annotated[str, one_of("float32", "mixed")] = "float32"
     compile: bool = False
     checkpoint_seconds: Annotated[float, above(0, at_most=1e9)] = 30.0
 

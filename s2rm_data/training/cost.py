@@ -26,9 +26,7 @@ WORTH_MEASURING = 64  # activations are measured if everything else takes more t
 
 def memory_nbytes(device: torch.device) -> int:
     """What a run may take: a GPU's memory, or the machine's."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return machine_memory()  # not on Windows, where runs are refused
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else machine_memory()
 
 
 def check_memory(config: TrainConfig, data: RunData, processes: Processes | None = None) -> None:
@@ -73,15 +71,14 @@ def _kept_nbytes(config: TrainConfig, data: RunData) -> int:
     kept: dict[int, Tensor] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        if tensor.untyped_storage().data_ptr() not in known:
-            kept[tensor.untyped_storage().data_ptr()] = tensor
+        kept[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
     batch = TrainingBatches(data.train, batch_size=1, seed=config.seed).batch(0, 0).to("cpu")
     mixed = torch.autocast("cpu", dtype=torch.bfloat16, enabled=config.precision == "mixed")
     with mixed, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         model.loss(model(batch), batch)
-    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return sum(tensor.untyped_storage().nbytes() for place, tensor in kept.items() if place not in known)
 
 
 TIMED_STEPS = 3
@@ -98,9 +95,8 @@ class Estimate:
 
 def estimate(config: TrainConfig, data: RunData) -> Estimate:
     check_memory(config, data)
-    device = torch.device(config.device)
+    device, processes = torch.device(config.device), Processes(alone=True)
     set_up(device, config.threads)
-    processes = Processes(alone=True)
     torch.manual_seed(config.seed)
     model = data.build_model().to(device)
     stepper = Stepper(model, make_optimiser(model, config), config, processes)
@@ -120,16 +116,10 @@ def estimate(config: TrainConfig, data: RunData) -> Estimate:
 
 
 def _seconds_per_step(stepper: Stepper, stage: Stage, lr: float) -> float:
-    batches, device = stage.batches, stepper.device
-    stepper(batches.batch(0, 0), lr)  # the first one allocates
-    _finish(device)
-    begun = time.monotonic()
-    for step in range(TIMED_STEPS):
-        stepper(batches.batch(*divmod(step + 1, batches.steps_per_epoch)), lr)
-    _finish(device)
-    return (time.monotonic() - begun) / TIMED_STEPS
-
-
-def _finish(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    moments = []
+    for step in range(1 + TIMED_STEPS):  # the first one allocates
+        stepper(stage.batches.batch(*divmod(step, stage.batches.steps_per_epoch)), lr)
+        if stepper.device.type == "cuda" and step in (0, TIMED_STEPS):
+            torch.cuda.synchronize(stepper.device)
+        moments.append(time.monotonic())
+    return (moments[-1] - moments[0]) / TIMED_STEPS

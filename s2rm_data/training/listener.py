@@ -114,7 +114,7 @@ class Logger(Listener):
 class _Several:
     """Listeners one after the other; what the first one answers is the answer."""
 
-    def __init__(self, listeners: Sequence[Listener]) -> None:
+    def __init__(self, *listeners: Listener) -> None:
         self._listeners = listeners
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -151,7 +151,7 @@ def optional(logger: Logger) -> Listener:
 
 
 def together(listener: Listener, *others: Listener) -> Listener:
-    return cast(Listener, _Several([listener, *others])) if others else listener
+    return cast(Listener, _Several(listener, *others)) if others else listener
 
 
 def logged(listener: Listener, names: Sequence[str], folder: Path, config: Mapping[str, Any]) -> Listener:

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -93,8 +93,7 @@ def saved_runs(out: Path) -> int:
     return runs
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held:
+class Held(NamedTuple):
     """The run that a folder already holds; `earlier` are its configs under earlier budgets."""
 
     folder: RunFolder
@@ -107,13 +106,7 @@ class Held:
         if not folder.holds_run:
             return None
         config, document = saved_run(folder)
-        earlier = earlier_configs(config, document, folder)
-        return cls(folder=folder, config=config, document=document, earlier=earlier)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Those that it was started on; others that have come into the store since are left out."""
-        return tuple(self.document["store"]["groups"])
+        return cls(folder, config, document, earlier_configs(config, document, folder))
 
 
 class Session:
@@ -124,15 +117,14 @@ class Session:
         self.listener = (listener or Listener()) if self.processes.is_first else Listener()
 
     def train(self, config: TrainConfig, store: Store, options: RunOptions) -> dict[str, Any]:
-        set_up(torch.device(config.device), config.threads)
+        device = torch.device(config.device)
+        set_up(device, config.threads)
         self.listener.say(f"float32 products: {products()}")
-        alone = self.processes.count == 1
-        with contextlib.nullcontext() if alone else EndsWhenStuck():
-            self.processes.connect(torch.device(config.device))
+        with contextlib.nullcontext() if self.processes.count == 1 else EndsWhenStuck():
+            self.processes.connect(device)
             try:
-                if options.runs == 1:
-                    return self._one(config, store, options, longer=True)
-                return self._several(config, store, options)
+                one = options.runs == 1
+                return self._one(config, store, options, longer=True) if one else self._several(config, store, options)
             finally:
                 self.processes.disconnect()
 
@@ -157,17 +149,16 @@ class Session:
                 self.listener.say(f"{folder.path} is complete already")
                 return dict(folder.read_json(folder.summary))
             self.listener.say(f"reading the sequences of {store.path}")  # of 20,000, some seconds
-            data = RunData(store, wanted, held.groups if held else options.groups)
+            # groups that have come into the store since the run was started are left out
+            data = RunData(store, wanted, tuple(held.document["store"]["groups"]) if held else options.groups)
             if held is None and wanted.shuffle_shards is None:
                 wanted = data.config = dataclasses.replace(wanted, shuffle_shards=data.shuffle_shards())
             check_memory(wanted, data, self.processes)
             if held:
                 data.check_identity(held.document["store"])
                 self._lengthen(held, wanted, data)
-            earlier = held.earlier if held else []
-            trainer = Trainer(
-                wanted, data, folder, self.processes, listener=self.listener, initial=initial, earlier=earlier
-            )
+            how: dict[str, Any] = {"listener": self.listener, "initial": initial}
+            trainer = Trainer(wanted, data, folder, self.processes, **how, earlier=held.earlier if held else [])
             if not held:
                 self._introduce(wanted, data, folder, overwrite=options.overwrite)
             summary = trainer.run()
@@ -195,7 +186,7 @@ class Session:
         """The config as the folder has it, if it has one, on this machine's terms."""
         if held is None:
             return config
-        saved, budget = held.config, frozenset(BUDGET) if longer else frozenset()
+        saved, budget = held.config, frozenset(BUDGET if longer else ())
         check_agreement(config, saved, options.given - budget, held.folder.path)
         moved = torch.device(saved.device).type != torch.device(config.device).type
         fields = MACHINE_FIELDS if moved else [name for name in MACHINE_FIELDS if name in {*options.given, "device"}]
@@ -222,8 +213,11 @@ class Session:
         if self.processes.is_first:
             if overwrite:
                 self._set_aside(folder)
-            device = torch.device(config.device)
-            made_of = environment(device) | {"processes": self.processes.count} | plugins_of(config)
+            codec = config_for(config.model, config.task, **config.model_fields).codec
+            used = ((MODELS, config.model), (WORLDS, config.task), (CODECS, codec), (PRESETS, config.preset))
+            made_of = environment(torch.device(config.device)) | {"processes": self.processes.count}
+            if plugins := plugins_used(*used):
+                made_of["plugins"] = plugins
             document = {"config": to_json(config), "store": data.identity(), "model_fields": data.model_fields(config)}
             folder.begin(document)
             folder.write_json(folder.environment, made_of)
@@ -311,11 +305,3 @@ class Session:
                 error = caught
         if int(self.processes.total(torch.tensor(int(error is not None)))):
             raise error or S2RMError("the first process could not open the run folder")
-
-
-def plugins_of(config: TrainConfig) -> dict[str, Any]:
-    """Which plug-ins, by name and version, bring the run's model, world, codec and preset; nothing if none does."""
-    codec = config_for(config.model, config.task, **config.model_fields).codec
-    used = ((MODELS, config.model), (WORLDS, config.task), (CODECS, codec), (PRESETS, config.preset))
-    found = plugins_used(*used)
-    return {"plugins": found} if found else {}

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -45,10 +45,7 @@ class Overrides:
         return frozenset([*names, *self.fields])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResolvedRun:
-    """All that a session needs to train."""
-
+class ResolvedRun(NamedTuple):
     config: TrainConfig
     store: Store
     options: RunOptions
@@ -79,15 +76,16 @@ class TrainingRequest:
         else:
             config, opened, groups = self._new(say)
             runs = self.runs or 1
+        seeds = f"{runs}-runs" if runs > 1 else f"seed{config.seed}"
         options = RunOptions(
-            out=self.out or default_folder(config, runs),
+            out=self.out or Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}",
             runs=runs,
             resume=self.resume,
             overwrite=self.overwrite,
             given=self.overrides.given,
             groups=groups,
         )
-        return ResolvedRun(config=config, store=opened, options=options)
+        return ResolvedRun(config, opened, options)
 
     def _resumed(self, out: Path) -> tuple[TrainConfig, Store, tuple[str, ...] | None]:
         saved, document = saved_run(first_folder(out))
@@ -98,7 +96,14 @@ class TrainingRequest:
                 f"the store that {out} was started on ({path}) is not there; if it was moved, name it with --store"
             )
         opened = self._opened(before if self.store is None else self.store)
-        _check_groups(opened, saved.task, self.overrides.options, groups, out)
+        options = self.overrides.options
+        chosen = choose_groups(opened, saved.task, options)  # again: they must be those that it was started on
+        if chosen is not None and {name for name in chosen if name.endswith(("/train", "/val"))} != set(groups):
+            raise ConflictError(
+                f"{out} was started on {', '.join(groups)}, not on the groups chosen now; resume it without "
+                f"{', '.join('--' + name.replace('_', '-') for name in options)}, or start another run with another "
+                "--out"
+            )
         return resumed_config(saved, self.overrides), opened, groups
 
     def _new(self, say: Callable[[str], None]) -> tuple[TrainConfig, Store, tuple[str, ...] | None]:
@@ -120,22 +125,6 @@ class TrainingRequest:
         """A point of a sweep, which is begun or resumed, whichever it needs."""
         overrides = dataclasses.replace(self.overrides, fields={**self.overrides.fields, **point})
         return dataclasses.replace(self, overrides=overrides, out=out, resume=True)
-
-
-def _check_groups(store: Store, task: str, options: dict[str, Any], saved: tuple[str, ...], out: Path) -> None:
-    """Groups chosen again must be those that the run was started on."""
-    chosen = choose_groups(store, task, options)
-    splits = ("/train", "/val")
-    if chosen is not None and {path for path in chosen if path.endswith(splits)} != set(saved):
-        raise ConflictError(
-            f"{out} was started on {', '.join(saved)}, not on the groups chosen now; resume it without "
-            f"{', '.join('--' + name.replace('_', '-') for name in options)}, or start another run with another --out"
-        )
-
-
-def default_folder(config: TrainConfig, runs: int) -> Path:
-    seeds = f"{runs}-runs" if runs > 1 else f"seed{config.seed}"
-    return Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}"
 
 
 def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> TrainConfig:
@@ -166,8 +155,10 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     fixed = fields.get("window") is None or any(name in overrides.fields for name in ("window", "batch_size"))
     if fields.get("late_window") and fixed and "late_window" not in overrides.fields:
         fields["late_window"] = fields["late_batch_size"] = None  # windows as the user chose them, to the end
-    if "lr" in overrides.fields and fields.get("fine_tuning_lr") and _is_rate(overrides.fields["lr"]):
-        fields["fine_tuning_lr"] *= overrides.fields["lr"] / fields["lr"]  # as much smaller as in the preset
+    lr = overrides.fields.get("lr")  # which is not checked yet
+    is_rate = isinstance(lr, int | float) and not isinstance(lr, bool) and 0 < lr < 1e300
+    if fields.get("fine_tuning_lr") and is_rate:
+        fields["fine_tuning_lr"] *= lr / fields["lr"]  # as much smaller as in the preset
     config = TrainConfig(
         task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
     )
@@ -179,10 +170,6 @@ def _in_epochs(fields: dict[str, Any]) -> bool:
     if "epochs" in fields and "steps" in fields:
         raise UsageError("both --epochs and --steps were given; a budget is one of the two")
     return "epochs" in fields
-
-
-def _is_rate(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
 
 
 def machine_fields(device: torch.device) -> dict[str, Any]:

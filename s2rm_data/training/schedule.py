@@ -63,10 +63,10 @@ class Schedule(_State):
 
     def after_validation(self, config: TrainConfig, loss: float) -> Schedule:
         if loss < self.best * (1 - config.plateau_threshold):
-            return Schedule(best=loss, bad=0, cuts=self.cuts)
+            return dataclasses.replace(self, best=loss, bad=0)
         if self.bad + 1 >= config.plateau_patience:
-            return Schedule(best=self.best, bad=0, cuts=self.cuts + 1)
-        return Schedule(best=self.best, bad=self.bad + 1, cuts=self.cuts)
+            return dataclasses.replace(self, bad=0, cuts=self.cuts + 1)
+        return dataclasses.replace(self, bad=self.bad + 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,11 +21,6 @@ class Validation:
     scores: dict[str, float]
 
 
-def of_all(counts: Any, processes: Processes) -> Any:
-    """The counts of all processes together."""
-    return map_tensors(counts, processes.total)
-
-
 def validate(
     model: WorldModel,
     learning: Learning,
@@ -39,8 +34,7 @@ def validate(
 
     The progress is advanced by sequences.
     """
-    source = batches.source
-    device = source.device
+    device = batches.source.device
     counts = learning.no_counts(device)
     loss_sum = torch.zeros(2, dtype=torch.float64, device=device)
     with torch.no_grad():
@@ -50,11 +44,11 @@ def validate(
                 loss = model.loss(prediction, batch)
             count = batch.query_mask.sum()
             loss_sum += torch.stack([loss.double() * count, count.double()])
-            counts = counts.plus(learning.count(source, prediction, batch))
+            counts = counts.plus(learning.count(batches.source, prediction, batch))
             if progress:
                 progress.advance(len(batch.query_mask))
     total, count = processes.total(loss_sum).tolist()
-    return Validation(loss=total / max(count, 1), scores=of_all(counts, processes).scores())
+    return Validation(loss=total / max(count, 1), scores=map_tensors(counts, processes.total).scores())
 
 
 def reference_scores(
@@ -67,4 +61,4 @@ def reference_scores(
             found[name] = found[name].plus(counts)
         if progress:
             progress.advance(min(batches.batch_size, batches.sequences - number * batches.batch_size))
-    return {name: learning.reference_scores(of_all(counts, processes)) for name, counts in found.items()}
+    return {name: learning.reference_scores(map_tensors(own, processes.total)) for name, own in found.items()}

@@ -62,12 +62,9 @@ class Bench:
     def device(self) -> torch.device:
         return torch.device(self.config.device)
 
-    def data(self, config: TrainConfig | None = None) -> RunData:
-        return RunData(self.store, config or self.config)
-
     def stepper(self, **fields: Any) -> tuple[Stepper, RunData]:
         config = replace(self.config, **fields)
-        data = self.data(config)
+        data = RunData(self.store, config)
         torch.manual_seed(0)
         model = data.build_model().to(self.device)
         return Stepper(model, make_optimiser(model, config), config, Processes(alone=True)), data
@@ -190,9 +187,8 @@ def _mixed(bench: Bench) -> tuple[str, str]:
     if bench.device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         return SKIPPED, "the card has no bfloat16 (from Ampere on, compute capability 8.0); runs use float32"
     apart = _apart(bench.losses(precision="mixed")[:, 0], bench.losses()[:, 0])
-    return (
-        OK if apart <= MIXED_RTOL else FAILED
-    ), f"losses differ from float32 by {apart:.1g} (at most {MIXED_RTOL:g})"
+    verdict = OK if apart <= MIXED_RTOL else FAILED
+    return verdict, f"losses differ from float32 by {apart:.1g} (at most {MIXED_RTOL:g})"
 
 
 class _Stopped(BaseException):

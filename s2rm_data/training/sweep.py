@@ -46,25 +46,17 @@ class Sweep:
         names = sorted(self.axes, key=lambda name: name == "seed")
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*(self.axes[n] for n in names))]
 
-    def name(self, point: Mapping[str, Any]) -> str:
-        """Of its folder."""
-        return self._names[self.points.index(dict(point))]
-
     @cached_property
-    def _names(self) -> list[str]:
-        """Of all points; a digest tells those apart that would be too long, or the same."""
+    def names(self) -> list[str]:
+        """Of the points' folders; a digest tells those apart that would be too long, or the same."""
         texts = [",".join(f"{name}={_spelled(value)}" for name, value in point.items()) for point in self.points]
         short = ["".join(c if c.isalnum() or c in "=,._+-" else "_" for c in text) for text in texts]
         counts = Counter(name.casefold() for name in short)  # as file systems that do not know large from small
+        digests = [hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16] for text in texts]
         return [
-            name if len(name) <= MOST_NAME and counts[name.casefold()] == 1 else _told_apart(name, text)
-            for name, text in zip(short, texts, strict=True)
+            name if len(name) <= MOST_NAME and counts[name.casefold()] == 1 else f"{name[: MOST_NAME - 17]}-{digest}"
+            for name, digest in zip(short, digests, strict=True)
         ]
-
-
-def _told_apart(name: str, text: str) -> str:
-    digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
-    return f"{name[: MOST_NAME - len(digest) - 1]}-{digest}"
 
 
 def _spelled(value: Any) -> str:
@@ -81,8 +73,7 @@ def run_sweep(
     ended = _begin(sweep, folder, resume=resume)
     found: list[dict[str, Any]] = []
     summaries: dict[str, Mapping[str, Any]] = {}
-    for point in sweep.points:
-        name = sweep.name(point)
+    for name, point in zip(sweep.names, sweep.points, strict=True):
         if ended.get(name) != "diverged":
             try:
                 summaries[name] = train(point, folder / name)

@@ -37,6 +37,7 @@ from s2rm_data.training.schedule import LossWatch, Schedule, Stage, check_valida
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stepper import Stepper, make_optimiser
 
+LOOK_SECONDS = 0.5  # between two looks at a GPU's losses
 AGREE_EVERY = 20  # steps between two moments at which several processes ask each other whether to save or stop
 
 
@@ -51,8 +52,7 @@ class RunState:
     watch: LossWatch = dataclasses.field(default_factory=LossWatch)
 
     def to_json(self) -> dict[str, Any]:
-        plain = {"step": self.step, "best_loss": self.best_loss, "best_step": self.best_step}
-        return {**plain, "schedule": self.schedule.to_json(), "watch": self.watch.to_json()}
+        return {**vars(self), "schedule": self.schedule.to_json(), "watch": self.watch.to_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunState:
@@ -90,8 +90,7 @@ class Trainer:
         earlier: Sequence[TrainConfig] = (),
     ) -> None:
         self.config, self.data, self.folder, self.processes = config, data, folder, processes
-        self.earlier = earlier
-        self.listener = listener or Listener()
+        self.earlier, self.listener = earlier, listener or Listener()
         self.loggers = [optional(LOGGERS.load(ALWAYS)(folder.path, {}))] if processes.is_first else []
         self.device = torch.device(config.device)
         self.progress = RunState()
@@ -121,15 +120,12 @@ class Trainer:
             self.watchers = together(self.listener, *self.loggers)
             self.watchers.start(self.folder.path.name, self.progress.step, self.total)
             if log.length == 0:
-                self._begin()
+                self.journal.log({"kind": "references", **self.references})
+                if self.fine_tuning:
+                    self._validate()
+                self._checkpoint()
             self._train()
         return self._complete()  # nothing to save in it any more: a signal ends it at once
-
-    def _begin(self) -> None:
-        self.journal.log({"kind": "references", **self.references})
-        if self.fine_tuning:
-            self._validate()
-        self._checkpoint()
 
     def _restore(self) -> LogState:
         """Continue from the folder's checkpoint if it has one; returns the log that belongs to it."""
@@ -160,9 +156,8 @@ class Trainer:
 
     def _train(self) -> None:
         self.clock = Clock(self.progress.step, self.total)
-        for stage in self.stages:
-            if self.progress.step < stage.end:
-                self._train_stage(stage)
+        for stage in (stage for stage in self.stages if self.progress.step < stage.end):
+            self._train_stage(stage)
         self._flush()
 
     def _train_stage(self, stage: Stage) -> None:
@@ -178,12 +173,11 @@ class Trainer:
                 self._after_step(prefetcher)
 
     def _epoch(self, step: int) -> int:
-        stage = next((stage for stage in self.stages if step < stage.end), self.stages[-1])
-        return stage.place(step)[0]
+        return next((stage for stage in self.stages if step < stage.end), self.stages[-1]).place(step)[0]
 
     def _after_step(self, prefetcher: Prefetcher[Any]) -> None:
         step = self.progress.step
-        if self.device.type == "cpu" or self.clock.is_time_to_look():
+        if self.device.type == "cpu" or self.clock.is_time("looked", LOOK_SECONDS):
             self._flush()
             self.watchers.pace(self.clock.pace(self.progress, self._last, prefetcher.waited_seconds))
         if step % self.validate_every == 0 or step == self.total:
@@ -192,14 +186,14 @@ class Trainer:
                 self._validate()
             self.journal.timing(self._timing(prefetcher))
             self._checkpoint()
-            self.clock.is_time_to_save(0)
+            self.clock.last["saved"] = time.monotonic()
         self._save_or_stop()
 
     def _save_or_stop(self) -> None:
         """Now and then save; stop if asked to. Processes must agree on both, which they do every few steps."""
         if self.processes.count > 1 and self.progress.step % AGREE_EVERY:
             return
-        save = self.clock.is_time_to_save(self.config.checkpoint_seconds)
+        save = self.clock.is_time("saved", self.config.checkpoint_seconds)
         stop = self.interrupt.asked
         if self.processes.count > 1:
             overrides = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
@@ -326,12 +320,10 @@ class Trainer:
 class Clock:
     """Time of training, apart from the time of validation."""
 
-    LOOK_SECONDS = 0.5  # between two looks at a GPU's losses
-
     def __init__(self, begun_step: int, total: int) -> None:
         self.begun_step, self.total = begun_step, total
-        self.begun = self.saved = self.looked = time.monotonic()
-        self.paused_seconds = 0.0
+        self.begun, self.paused_seconds = time.monotonic(), 0.0
+        self.last = {"saved": self.begun, "looked": self.begun}
 
     @property
     def training_seconds(self) -> float:
@@ -342,30 +334,24 @@ class Clock:
         begun = time.monotonic()
         yield
         self.paused_seconds += time.monotonic() - begun
-        self.saved = time.monotonic()
+        self.last["saved"] = time.monotonic()
 
-    def is_time_to_look(self) -> bool:
-        if time.monotonic() - self.looked < self.LOOK_SECONDS:
-            return False
-        self.looked = time.monotonic()
-        return True
-
-    def is_time_to_save(self, every_seconds: float) -> bool:
-        if time.monotonic() - self.saved < every_seconds:
-            return False
-        self.saved = time.monotonic()
-        return True
+    def is_time(self, name: str, every_seconds: float) -> bool:
+        """To do what was last done at the moment of this name, which is now then."""
+        due = time.monotonic() - self.last[name] >= every_seconds
+        if due:
+            self.last[name] = time.monotonic()
+        return due
 
     def pace(self, progress: RunState, last: tuple[float, float], waited_seconds: float) -> Pace:
         done = max(progress.step - self.begun_step, 1)
-        speed = done / self.training_seconds
         with_pauses = (self.training_seconds + self.paused_seconds) / done
         return Pace(
             step=progress.step,
             total=self.total,
             loss=last[0],
             lr=last[1],
-            steps_per_second=speed,
+            steps_per_second=done / self.training_seconds,
             waiting_share=waited_seconds / self.training_seconds,
             seconds_left=(self.total - progress.step) * with_pauses,
         )

@@ -42,8 +42,8 @@ def test_an_untouched_one_is_continued(tmp_path: Path) -> None:
 )
 def test_no_two_points_share_a_folder(axes: dict) -> None:
     sweep = Sweep(axes)
-    names = [sweep.name(point) for point in sweep.points]
+    names = sweep.names
     assert len({name.casefold() for name in names}) == len(names)
     assert all(len(name) <= 120 for name in names)
-    assert [Sweep(axes).name(point) for point in sweep.points] == names
-    assert SWEEP.name({"lr": 1e-3, "seed": 1}) == "lr=0.001,seed=1"
+    assert Sweep(axes).names == names
+    assert SWEEP.names[1] == "lr=0.001,seed=1"

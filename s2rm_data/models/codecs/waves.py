@@ -36,22 +36,16 @@ from s2rm_data.models.config import ModelConfig
 _SEED = 1  # waves are the same for all models and seeds, so that a file of weights need not hold them
 
 
-def isotropic_waves(count: int, shortest: float) -> Tensor:
-    """Wave vectors (count, 2), uniform in the disc whose edge is the wave of the shortest period."""
+def wave_vectors(count: int, shortest: float, longest: float | None = None) -> Tensor:
+    """Wave vectors (count, 2) of any direction, their periods log-uniform between the two; without a longest, uniform
+    in the disc whose edge is the wave of the shortest period.
+    """
     random = torch.Generator().manual_seed(_SEED)
-    length = 2 * math.pi / shortest * torch.rand(count, generator=random, device="cpu").sqrt()
-    return _vectors(length, random)
-
-
-def graded_waves(count: int, shortest: float, longest: float) -> Tensor:
-    """Wave vectors (count, 2) of any direction, their periods log-uniform between the two."""
-    random = torch.Generator().manual_seed(_SEED)
-    share = torch.rand(count, generator=random, device="cpu")
-    return _vectors(2 * math.pi / (shortest * (longest / shortest) ** share), random)
-
-
-def _vectors(length: Tensor, random: torch.Generator) -> Tensor:
-    angle = torch.rand(len(length), generator=random, device="cpu") * 2 * math.pi
+    share, turn = (torch.rand(count, generator=random, device="cpu") for _ in range(2))
+    length = 2 * math.pi / shortest * share.sqrt()
+    if longest is not None:
+        length = 2 * math.pi / (shortest * (longest / shortest) ** share)
+    angle = turn * 2 * math.pi
     return length[:, None] * torch.stack([angle.cos(), angle.sin()], -1)
 
 
@@ -108,7 +102,7 @@ _IMAGE_OUTPUT_START = 0.3  # of torch's own start: with the gain, a full start w
 
 
 def _image_waves(config: ModelConfig, units: int) -> Waves:
-    return Waves(graded_waves(units // 2, config.wave_period * config.cell_size, 2 * max(config.arena_size)))
+    return Waves(wave_vectors(units // 2, config.wave_period * config.cell_size, 2 * max(config.arena_size)))
 
 
 class ImageWaveEncoder(Encoder):
@@ -129,16 +123,14 @@ class ImageWaveDecoder(nn.Module):
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
         units = UNITS_PER_WIDTH * config.width
-        self.image_shape = (config.learning.output_channels, *config.image_size)
+        self.image_shape = channels, height, width = config.learning.output_channels, *config.image_size
         self.gain = config.output_gain
         self.hidden = nn.Linear(hidden_size, units)
         start_through(self.hidden, units if config.skip else 0)
         self.waves = _image_waves(config, units)
         self.block = ResidualBlock(units)
-        self.weight = nn.Parameter(
-            torch.empty(self.image_shape[0] * config.image_size[0] * config.image_size[1], units)
-        )
-        self.bias = nn.Parameter(torch.empty(self.image_shape[0], config.image_size[0] * config.image_size[1]))
+        self.weight = nn.Parameter(torch.empty(channels * height * width, units))
+        self.bias = nn.Parameter(torch.empty(channels, height * width))
         with torch.no_grad():
             bound = _IMAGE_OUTPUT_START / self.gain * units**-0.5
             self.weight.uniform_(-bound, bound)
@@ -161,7 +153,7 @@ _CELL_GAIN = 10.0  # of the bias of each cell, which has one gradient where shar
 
 
 def _cell_waves(config: ModelConfig) -> Waves:
-    return Waves(isotropic_waves(CELL_UNITS_PER_WIDTH * config.width // 2, config.wave_period * config.cell_size))
+    return Waves(wave_vectors(CELL_UNITS_PER_WIDTH * config.width // 2, config.wave_period * config.cell_size))
 
 
 def _offsets(config: ModelConfig) -> Tensor:
@@ -267,20 +259,17 @@ class WavesCodec(Codec):
 
     takes_position = True
 
-    def encoder(self, config: ModelConfig, *, position_size: int) -> ImageWaveEncoder | CellWaveEncoder:
+    def encoder(self, config: ModelConfig, *, position_size: int) -> Encoder:
         form = ImageWaveEncoder if config.learning.occupied_channels is None else CellWaveEncoder
         return form(config, position_size=position_size)
 
-    def decoder(
-        self, config: ModelConfig, hidden_size: int, *, position_size: int
-    ) -> ImageWaveDecoder | CellWaveDecoder:
+    def decoder(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> nn.Module:
         form = ImageWaveDecoder if config.learning.occupied_channels is None else CellWaveDecoder
         return form(config, hidden_size, position_size=position_size)
 
     def check(self, config: ModelConfig) -> None:
-        learning = config.learning
-        placed = learning.cell_offsets(config.image_size, config.cell_size) is not None
-        if learning.occupied_channels is not None and not placed:
+        offsets = config.learning.cell_offsets(config.image_size, config.cell_size)
+        if config.learning.occupied_channels is not None and offsets is None:
             raise UsageError(
                 f"the codec waves needs to know where the cells of the world {config.task} lie; give its Learning "
                 "cell_offsets, or take another codec"

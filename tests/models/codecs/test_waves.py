@@ -7,7 +7,7 @@ import torch
 
 from s2rm_data.core.registry import CODECS
 from s2rm_data.models import build, config_for
-from s2rm_data.models.codecs.waves import graded_waves, isotropic_waves, turned
+from s2rm_data.models.codecs.waves import turned, wave_vectors
 from s2rm_data.starcraft.polar import PolarGrid
 
 SIZE, RHO = (8, 12), 0.75
@@ -26,7 +26,7 @@ def one_unit(ring: int, sector: int) -> torch.Tensor:
 
 
 def test_turning_moves_a_wave_to_another_place():
-    waves = isotropic_waves(5, 2.0)
+    waves = wave_vectors(5, 2.0)
     x, shift = torch.tensor([3.0, -1.0]), torch.tensor([0.5, 2.0])
 
     def at(place):
@@ -47,7 +47,7 @@ def test_turning_is_multiplication_by_a_complex_number_and_its_gradient_turns_ba
 
 
 def test_no_wave_is_shorter_than_asked_for_and_graded_ones_reach_the_longest():
-    for waves in (isotropic_waves(200, 3.0), graded_waves(200, 3.0, 90.0)):
+    for waves in (wave_vectors(200, 3.0), wave_vectors(200, 3.0, 90.0)):
         period = 2 * torch.pi / waves.norm(dim=-1)
         assert period.min() >= 3.0
         assert period.min() < 3.3

@@ -53,7 +53,7 @@ from s2rm_data.generators.bballs.evaluation.ball_rollouts import (
     shown,
     spans,
 )
-from s2rm_data.generators.bballs.making.ball_config import config_of
+from s2rm_data.generators.bballs.making.ball_config import BallsConfig, config_of
 from s2rm_data.inspection.scene import Addition
 from s2rm_data.learning import groups_of
 from s2rm_data.store import Group, Store
@@ -75,19 +75,13 @@ _HORIZONS = {  # score of a roll-out: label of its axis, caption
 }
 
 
-def _with(found: Comparison, scores: Mapping[str, float]) -> Comparison:
-    """With the filter's scores among the references."""
-    return replace(found, references={**found.references, "filter": scores})
-
-
 def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
     words = ("--balls", "1-6", "--train", f"{train}", "--val", f"{val}", "--test", f"{test}")
     return WorldSize(steps=steps, data=(DataCommand(name="balls", words=words),))
 
 
 class BallEvaluation(WorldEvaluation):
-    # Assumption: the paper's heat maps name no fractions.
-    dropped_views = tuple(round(0.1 * n, 1) for n in range(10))
+    # Assumption: the paper's heat maps name no fractions; `dropped_views` are those of any world.
     position_unit = "px"
     shows_roll_outs = True
     y_down = True
@@ -134,10 +128,12 @@ class BallEvaluation(WorldEvaluation):
         limit = context.options.get("filter_sequences")
         if limit is None:
             limit = max(1, (context.config.rollout_sequences or 50) // 10)
-        groups = [group for group in plan["test"] if limit and can_filter(config_of(group.settings))]
         fewer = [fraction for fraction in self.settings(context)["dropped_views"] if fraction in FILTERED_FRACTIONS]
-        few = {group.path: fewer if group.settings["config"]["balls"] <= MOST_FILTERED else [] for group in groups}
-        return [(group, min(limit, len(group)), [0.0, *few[group.path]]) for group in groups]
+        return [
+            (group, count(group, limit), [0.0, *(fewer if group.settings["config"]["balls"] <= MOST_FILTERED else ())])
+            for group in plan["test"]
+            if limit and can_filter(config_of(group.settings))
+        ]
 
     def evaluate(self, context: Context, plan: Plan) -> BallResults:
         config, fractions = context.config, self.settings(context)["dropped_views"]
@@ -149,16 +145,20 @@ class BallEvaluation(WorldEvaluation):
             if found := self._rolled(context, group):
                 rolled[split] = found
         asked = self._asked(context, plan)
-        self._warn(asked, plan)
+        self._warn(asked)
         attainable, attained = {}, {}
+
+        def beside(found: Comparison, fraction: float) -> Comparison:
+            return replace(found, references={**found.references, "filter": scores[fraction]})
+
         for group, limit, own in asked:
             split = self.split(group)
             span = spans(group["frames"].shape[1])
             told = {f: filtered(group, limit, f, span, context.progress) for f in own}
             scores = {f: filter_counts(group, one).scores() for f, one in told.items()}
-            attainable[split] = _with(self.one_step(context, [group], (0.0,), limit)[0.0], scores[0.0])
-            one_step[split] = _with(one_step[split], scores[0.0])
-            dropped[split] |= {f: _with(dropped[split][f], scores[f]) for f in dropped[split] if f in scores}
+            attainable[split] = beside(self.one_step(context, [group], (0.0,), limit)[0.0], 0.0)
+            one_step[split] = beside(one_step[split], 0.0)
+            dropped[split] |= {f: beside(dropped[split][f], f) for f in dropped[split] if f in scores}
             if split in rolled and (made := self._rolled(context, group, limit, told[0.0])):
                 attained[split] = made
                 references = {**rolled[split].references, "filter": made.references["filter"]}
@@ -178,7 +178,7 @@ class BallEvaluation(WorldEvaluation):
             rollouts=rolled,
         )
 
-    def _warn(self, asked: Sequence[tuple[Group, int, list[float]]], plan: Plan) -> None:
+    def _warn(self, asked: Sequence[tuple[Group, int, list[float]]]) -> None:
         seconds = 0.0
         for group, limit, fractions in asked:
             steps, balls = group["frames"].shape[1], group.settings["config"]["balls"]
@@ -298,8 +298,7 @@ class BallEvaluation(WorldEvaluation):
             tables=[*tables["attainable"], *tables["probe"]],
             folded=True,
         )
-        by_balls = {results.balls[split]: found for split, found in results.attainable_rollouts.items()}
-        if by_balls:
+        if by_balls := {results.balls[split]: found for split, found in results.attainable_rollouts.items()}:
             figure = draw_horizons(by_balls, page.entries, "f1", "F1")
             page.add_figure(section, f"{self.world.name}_attainable", figure)
         return section
@@ -308,10 +307,8 @@ class BallEvaluation(WorldEvaluation):
         path = next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)
         if path is None:
             return "", None
-        config = store[path].settings["config"]
-        standing = config.get("fixed")
-        if standing is None:
-            standing = [(config["size"] / 2, config["size"] / 2, float(config["radius_px"]))]
+        config = config_of(store[path].settings)
+        standing = config.discs[:1] if isinstance(config, BallsConfig) else config.fixed
 
         def circle(axes: Any) -> None:
             from matplotlib.patches import Circle

@@ -64,15 +64,14 @@ def _solve(products: NDArray[np.float64], penalty: float) -> NDArray[np.float64]
     features = products[:-4, :-4]
     ridge = penalty * np.trace(features) / len(features) * np.eye(len(features))
     ridge[-1, -1] = 0.0  # the one is free
-    weights: NDArray[np.float64] = np.linalg.solve(features + ridge, products[:-4, -4:])
-    return weights
+    return np.asarray(np.linalg.solve(features + ridge, products[:-4, -4:]))
 
 
 def _errors(products: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """(4,) mean square errors, from |y - w x|^2 = yy - 2 w xy + w xx w."""
     xx, xy, yy = products[:-4, :-4], products[:-4, -4:], np.diag(products)[-4:]
-    total: NDArray[np.float64] = yy - 2 * (weights * xy).sum(0) + (weights * (xx @ weights)).sum(0)
-    return np.maximum(total, 0.0) / products[-5, -5]
+    total = yy - 2 * (weights * xy).sum(0) + (weights * (xx @ weights)).sum(0)
+    return np.asarray(np.maximum(total, 0.0) / products[-5, -5])
 
 
 def probe_tables(probed: Probed, entries: Sequence[Entry], world: str) -> list[Table]:

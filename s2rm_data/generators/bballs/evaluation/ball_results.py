@@ -31,7 +31,6 @@ SCORES = {
 }
 _SHOWN_STEPS = (1, 3, 5, 10, 15, 20, 25)  # of a roll-out, and its last
 
-
 FILTER = Reference(title="exact filter", direction="above", share=1.0)
 ROLLED = {
     **{name: Reference(title=title, share=0.0 if name == "copy_previous" else None) for name, title in HELD.items()},
@@ -163,7 +162,13 @@ def rollout_tables(results: BallResults, entries: Sequence[Entry], world: str) -
     tables = []
     for split, rolled in results.rollouts.items():
         steps = [step for step in sorted({*_SHOWN_STEPS, rolled.horizon}) if step <= rolled.horizon]
-        columns = {str(step): _at(rolled, step) for step in steps}
+        columns = {
+            str(step): Column(
+                runs={name: horizon.f1[step - 1] for name, horizon in rolled.runs.items()},
+                references={name: horizon.f1[step - 1] for name, horizon in rolled.references.items()},
+            )
+            for step in steps
+        }
         tables.append(
             Table(
                 name=f"{world}_rollout_f1_{split}",
@@ -176,14 +181,6 @@ def rollout_tables(results: BallResults, entries: Sequence[Entry], world: str) -
             )
         )
     return tables
-
-
-def _at(rolled: RollOuts, step: int) -> Column:
-    """F1 at a step, counted from 1."""
-    return Column(
-        runs={name: horizon.f1[step - 1] for name, horizon in rolled.runs.items()},
-        references={name: horizon.f1[step - 1] for name, horizon in rolled.references.items()},
-    )
 
 
 _RIGHT, _FALSE, _MISSED, _GROUND = (255, 255, 255), (230, 120, 20), (60, 130, 220), (25, 25, 30)
@@ -263,37 +260,27 @@ def _draw_horizon(axes: Any, rolled: RollOuts, entries: Sequence[Entry], score: 
 
 def coloured(predicted: NDArray[np.bool_], true: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """(..., G, G) -> (..., G, G, 3): what is right, wrong and missed."""
-    picture = np.empty((*true.shape, 3), np.uint8)
-    for colour, where in (
-        (_GROUND, ~predicted & ~true),
-        (_RIGHT, predicted & true),
-        (_FALSE, predicted & ~true),
-        (_MISSED, ~predicted & true),
-    ):
-        picture[where] = colour
-    return picture
+    return np.array([[_GROUND, _MISSED], [_FALSE, _RIGHT]], np.uint8)[predicted.astype(int), true.astype(int)]
 
 
-def _rows_of(rolled: RollOuts, titles: Mapping[str, str], number: int) -> dict[str, NDArray[np.uint8]]:
-    """Title -> (H, G, G, 3), the truth first."""
-    true = rolled.truth[number].numpy()
-    rows = {"truth": coloured(true, true)}
-    for name, pictures in rolled.pictures.items():
-        if name in titles:
-            rows[titles[name]] = coloured(pictures[number].numpy(), true)
-    return rows
+def _rows_of(rolled: RollOuts, titles: Mapping[str, str]) -> dict[str, NDArray[np.uint8]]:
+    """Title -> (H, G, G, 3) of the first sequence, the truth first."""
+    true = rolled.truth[0].numpy()
+    made = {titles[name]: pictures[0].numpy() for name, pictures in rolled.pictures.items() if name in titles}
+    return {title: coloured(picture, true) for title, picture in {"truth": true, **made}.items()}
 
 
-def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str, number: int = 0) -> Figure:
+def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str) -> Figure:
     """The truth above the models, some steps of the horizon as columns."""
-    rows = _rows_of(rolled, titles, number)
+    rows = _rows_of(rolled, titles)
     steps = np.unique(np.linspace(0, rolled.horizon - 1, _COLUMNS).round().astype(int))
     side, gap = int(rolled.truth.shape[-1]), 3
-    canvas = np.full((len(rows) * (side + gap), len(steps) * (side + gap), 3), 255, np.uint8)
-    for row, pictures in enumerate(rows.values()):
-        for column, step in enumerate(steps):
-            top, left = row * (side + gap), column * (side + gap)
-            canvas[top : top + side, left : left + side] = pictures[step]
+    tiles = np.pad(
+        np.stack([pictures[steps] for pictures in rows.values()]),
+        ((0, 0), (0, 0), (0, gap), (0, gap), (0, 0)),
+        constant_values=255,
+    )
+    canvas = tiles.swapaxes(1, 2).reshape(len(rows) * (side + gap), len(steps) * (side + gap), 3)
     figure = new_figure(1.15 * len(steps) + 1.6, 1.15 * len(rows) + 0.9)
     axes = figure.subplots()
     axes.imshow(canvas, interpolation="nearest")
@@ -305,11 +292,11 @@ def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str, number
     return figure
 
 
-def rollout_animation(rolled: RollOuts, titles: Mapping[str, str], *, scale: int = 4, number: int = 0) -> list[Any]:
+def rollout_animation(rolled: RollOuts, titles: Mapping[str, str]) -> list[Any]:
     """Pillow images: one column per model, the truth above it."""
     from PIL import Image, ImageDraw
 
-    rows = _rows_of(rolled, titles, number)
+    rows, scale = _rows_of(rolled, titles), 4
     true = rows.pop("truth")
     side = true.shape[1] * scale
     pitch, top = side + 10, 16

@@ -93,13 +93,13 @@ def spans(frames: int) -> tuple[int, int]:
     return prompt, max(1, frames - prompt)
 
 
-def grid_positions(size: int) -> tuple[Tensor, int]:
-    """((K, 2) centres (x, y) of the crops, row by row; first pixel they cover)."""
-    count = size // CROP
-    first = (size - count * CROP) // 2
+def grid_positions(size: float) -> tuple[Tensor, slice]:
+    """((K, 2) centres (x, y) of the crops, row by row; the pixels that they cover along each axis)."""
+    count = int(size) // CROP
+    first = (int(size) - count * CROP) // 2
     line = first + REACH + CROP * torch.arange(count)
     rows, columns = torch.meshgrid(line, line, indexing="ij")
-    return torch.stack([columns.flatten(), rows.flatten()], -1).float(), first
+    return torch.stack([columns.flatten(), rows.flatten()], -1).float(), slice(first, first + count * CROP)
 
 
 def stitch(crops: Tensor) -> Tensor:
@@ -133,28 +133,12 @@ def roll_out(model: WorldModel, views: Tensor, position: Tensor, prompt: int, ho
     return torch.stack(pictures, 1)
 
 
-class _Tally:
-    """Counts of one run or reference, step by step."""
-
-    def __init__(self, horizon: int) -> None:
-        self.counts: list[BallCounts | None] = [None] * horizon
-
-    def add(self, predicted: Tensor, true: Tensor, fixed: Tensor) -> None:
-        """(B, H, G, G) and (G, G)."""
-        for step, before in enumerate(self.counts):
-            now = BallCounts.of(predicted[:, step], true[:, step], fixed.expand(true[:, step].shape))
-            self.counts[step] = now if before is None else before.plus(now)
-
-    def horizon(self) -> Horizon:
-        counts = [c for c in self.counts if c is not None]
-        area = [float((c.all[0] + c.all[1]) / (c.all[0] + c.all[2]).clamp(min=1)) for c in counts]
-        scores = [c.scores() for c in counts]
-        return Horizon(
-            f1=[s["f1"] for s in scores],
-            f1_moving=[s["f1_moving"] for s in scores],
-            balanced_accuracy=[s["balanced_accuracy"] for s in scores],
-            area=area,
-        )
+def _horizon(counts: Sequence[BallCounts]) -> Horizon:
+    """Of the counts at each step."""
+    area = [float((c.all[0] + c.all[1]) / (c.all[0] + c.all[2]).clamp(min=1)) for c in counts]
+    scores = [c.scores() for c in counts]
+    of_all = {name: [s[name] for s in scores] for name in ("f1", "f1_moving", "balanced_accuracy")}
+    return Horizon(**of_all, area=area)
 
 
 def roll_outs(
@@ -174,34 +158,33 @@ def roll_outs(
     prompt, horizon = spans(group["frames"].shape[1])
     noisy = can_filter(config_of(group.settings))
     references = [*REFERENCES, *(NOISY if noisy else ()), *(("filter",) if ceiling else ())]
-    tallies = {name: _Tally(horizon) for name in (*references, *(run.name for run in runs))}
+    names = (*references, *(run.name for run in runs))
+    counts = {name: [BallCounts.zero(device) for _ in range(horizon)] for name in names}
     truths: list[Tensor] = []
     pictures: dict[str, list[Tensor]] = {run.name: [] for run in runs}
     count = 0
     with torch.inference_mode():
         for piece in pieces(group, limit=limit, device=device):
-            source = piece.source
-            assert isinstance(source, BallSource)
-            first = grid_positions(source.size)[1]
-            inside = slice(first, first + source.size // CROP * CROP)
-            frames = source.whole_frames(piece.request)[..., inside, inside].bool()
-            true, fixed = frames[:, prompt : prompt + horizon], source.fixed_ball[inside, inside]
-            drawings = _references(piece, prompt, horizon, inside)
-            told = noisy_roll_outs(group, piece, prompt, horizon) if noisy else {}
+            source, inside = _source_of(piece), grid_positions(piece.source.arena_size[0])[1]
+            drawings = _references(piece, prompt, horizon)
+            drawings |= noisy_roll_outs(group, piece, prompt, horizon) if noisy else {}
             if ceiling:
-                told["filter"] = torch.from_numpy(
-                    np.stack([f.rolled for f in ceiling[count : count + len(true)]]) > 127
-                )
-            drawings |= {name: drawn[..., inside, inside].to(device) for name, drawn in told.items()}
-            for name, drawn in drawings.items():
-                tallies[name].add(drawn, true, fixed)
+                rolled = np.stack([f.rolled for f in ceiling[count : count + len(piece.requests)]])
+                drawings["filter"] = torch.from_numpy(rolled > 127)
+            drawn = {name: drawing[..., inside, inside].to(device) for name, drawing in drawings.items()}
             position = torch.from_numpy(piece.request.view).float().to(device)
             for run in runs:
                 views = piece.batch.views[:, :prompt]
                 made = roll_out(run.model, views, position[:, : prompt + horizon], prompt, horizon, source.size)
-                tallies[run.name].add(made, true, fixed)
+                drawn[run.name] = made
                 pictures[run.name].append(made[: max(0, shown - count)].cpu())
                 progress.advance(len(piece.requests))
+            frames, fixed = source.whole_frames(piece.request).bool(), source.fixed_ball[inside, inside]
+            true = frames[:, prompt : prompt + horizon, inside, inside]
+            for name, made in drawn.items():
+                each = zip(made.unbind(1), true.unbind(1), strict=True)
+                now = [BallCounts.of(predicted, there, fixed.expand(there.shape)) for predicted, there in each]
+                counts[name] = [before.plus(added) for before, added in zip(counts[name], now, strict=True)]
             truths.append(true[: max(0, shown - count)].cpu())
             count += len(piece.requests)
     return RollOuts(
@@ -209,17 +192,20 @@ def roll_outs(
         sequences=count,
         truth=torch.cat(truths),
         pictures={name: torch.cat(parts) for name, parts in pictures.items()},
-        runs={run.name: tallies[run.name].horizon() for run in runs},
-        references={name: tallies[name].horizon() for name in references},
+        runs={run.name: _horizon(counts[run.name]) for run in runs},
+        references={name: _horizon(counts[name]) for name in references},
     )
 
 
-def _references(piece: Piece, prompt: int, horizon: int, inside: slice) -> dict[str, Tensor]:
-    """(B, H, G, G) each; nothing in them changes once the prompt is over."""
-    source = piece.source
-    assert isinstance(source, BallSource)
+def _source_of(piece: Piece) -> BallSource:
+    assert isinstance(piece.source, BallSource)
+    return piece.source
+
+
+def _references(piece: Piece, prompt: int, horizon: int) -> dict[str, Tensor]:
+    """(B, H, S, S) each; nothing in them changes once the prompt is over."""
+    source, batch = _source_of(piece), piece.batch
     frames = source.whole_frames(piece.request)[:, :prompt]
-    batch = piece.batch
     seen = seen_pixels(batch.view_position[:, :prompt], batch.view_mask[:, :prompt], source.size, REACH)
     held = {
         "always_off": torch.zeros_like(frames[:, -1]).bool(),
@@ -227,7 +213,7 @@ def _references(piece: Piece, prompt: int, horizon: int, inside: slice) -> dict[
         "last_seen": last_seen_canvas(frames, seen)[:, -1],
         "copy_previous": frames[:, -1].bool(),
     }
-    return {name: p[:, None, inside, inside].expand(-1, horizon, -1, -1) for name, p in held.items()}
+    return {name: picture[:, None].expand(-1, horizon, -1, -1) for name, picture in held.items()}
 
 
 _PROBABILITY = Palette(colours=("#101010", "#7a2d8c", "#f0803c", "#fcfdbf"))
@@ -246,77 +232,54 @@ class BallForesight:
 
 
 def foresee(run: Run, piece: Piece, *, start: int, dropped: float) -> BallForesight:
-    source = piece.source
-    assert isinstance(source, BallSource)
-    kept = piece.dropped_request(dropped).view_mask[0]
+    """Rolled out with the first of the views, as many as are left, then with as many of the model's own answers."""
+    size, kept = _source_of(piece).size, piece.dropped_request(dropped).view_mask[0]
     if not start:
-        made = predicted_frames(run.model, piece.dropped(dropped), source.size).float().numpy()
+        made = predicted_frames(run.model, piece.dropped(dropped), size).float().numpy()
         return BallForesight(first=1, rolled_out=False, frames=made, kept=kept)
-    frames = _rolled(run, piece, source.size, start, int(kept[0].sum()))
+    views, inside = int(kept[0].sum()), grid_positions(size)[1]
+    position = torch.from_numpy(piece.request.view).float().to(piece.batch.views.device)[:, :, :views]
+    horizon = position.shape[1] - start
+    frames = np.full((horizon, size, size), 2, np.float32)
+    rolled = roll_out(run.model, piece.batch.views[:, :start, :views], position, start, horizon, size)
+    frames[:, inside, inside] = rolled[0].cpu().numpy()
     return BallForesight(first=start, rolled_out=True, frames=frames, kept=kept)
 
 
-def _rolled(run: Run, piece: Piece, size: int, start: int, views: int) -> NDArray[np.float32]:
-    """With the first `views` of the views, then with as many of its own answers."""
-    position = torch.from_numpy(piece.request.view).float().to(piece.batch.views.device)[:, :, :views]
-    shown = piece.batch.views[:, :start, :views]
-    horizon = position.shape[1] - start
-    made = roll_out(run.model, shown, position, start, horizon, size)[0].cpu().numpy()
-    frames = np.full((horizon, size, size), 2, np.float32)
-    first = grid_positions(size)[1]
-    inside = slice(first, first + size // CROP * CROP)
-    frames[:, inside, inside] = made
-    return frames
-
-
 def shown(piece: Piece, result: BallForesight, *, start: int) -> Addition:
-    source = piece.source
-    assert isinstance(source, BallSource)
+    source, batch, first, frames = _source_of(piece), piece.batch, result.first, result.frames
     true = source.whole_frames(piece.request)[0]
-    first, frames = result.first, result.frames
-    batch = piece.batch
     kept = torch.from_numpy(result.kept[None, : batch.view_mask.shape[1]]).to(batch.view_mask.device)
     seen = seen_pixels(batch.view_position, kept, source.size, REACH)[0].cpu().numpy()
     seen = seen[:start] if start else seen
     what = np.where(seen, true[: len(seen)].cpu().numpy(), 2)
-    predicted = (
-        Picture(title="rolled out", values=frames.astype(np.uint8), palette=_DRAWN, first=first)
-        if start
-        else Picture(title="predicted, probability", values=_levels(frames), divisor=255, palette=_PROBABILITY, first=1)
-    )
+    levels = np.rint(255 * np.clip(frames, 0, 1)).astype(np.uint8)
+    predicted = Picture(title="predicted, probability", values=levels, divisor=255, palette=_PROBABILITY, first=first)
+    if start:
+        predicted = Picture(title="rolled out", values=frames.astype(np.uint8), palette=_DRAWN, first=first)
     pictures = (
         Picture(title="shown to the model at this frame", values=what, palette=_SEEN),
         Picture(title="true frame", values=true.cpu().numpy(), palette=PIXELS),
         predicted,
     )
     title = f"rolled out from frame {start}" if start else "one step ahead: each frame from the views before it"
+    centre, there = piece.request.view[0] + 0.5, result.kept
+    views: dict[str, Any] = {"side": CROP, "colours": view_colours(centre.shape[1]), "shown": False}
     return Addition(
-        layers=(_views(piece, result.kept),),
+        layers=(Boxes(title="views that the model gets", centre=centre, there=there, **views),),
         panels=(Pictures(title=title, pictures=pictures), _scores(source, true, result)),
         note="" if not start else f"From frame {start} on the model is shown nothing but its own answers.",
     )
 
 
-def _levels(frames: NDArray[np.float32]) -> NDArray[np.uint8]:
-    return np.rint(255 * np.clip(frames, 0, 1)).astype(np.uint8)
-
-
-def _views(piece: Piece, kept: NDArray[np.bool_]) -> Boxes:
-    centre = piece.request.view[0] + 0.5
-    title = "views that the model gets"
-    return Boxes(title=title, centre=centre, side=CROP, colours=view_colours(centre.shape[1]), there=kept, shown=False)
-
-
 def _scores(source: BallSource, true: Tensor, result: BallForesight) -> Curves:
     """F1 of every frame, beside a copy of the frame before (one step ahead) or of the last one shown."""
-    frames, first = torch.from_numpy(result.frames).to(true.device), result.first
-    drawn = frames < 2
+    frames, first, fixed = torch.from_numpy(result.frames).to(true.device), result.first, source.fixed_ball
     copied = true[first - 1].expand(frames.shape) if result.rolled_out else true[: len(frames)]
-    fixed = source.fixed_ball
 
     def f1(guess: Tensor) -> NDArray[np.float64]:
         found = []
-        for step, (one, where) in enumerate(zip(guess, drawn, strict=True)):
+        for step, (one, where) in enumerate(zip(guess, frames < 2, strict=True)):
             counts = BallCounts.of(one[where] > 0.5, true[first + step][where], fixed[where])
             found.append(counts.scores()["f1_moving"])
         return np.array(found)

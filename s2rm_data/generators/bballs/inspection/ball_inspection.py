@@ -49,9 +49,7 @@ class BallInspection(Inspection):
             yield paint.grey_image(ball_scene.levels(frame), _ENLARGEMENT)
 
     def preview(self, group: Group, number: int, rows: int, progress: Progress, *, seed: int = 0) -> Preview:  # type: ignore[override]
-        frames = group["frames"]
-        numbers = list(range(min(rows, len(group))))
-        rng = generator(seed, "preview")
+        frames, numbers, rng = group["frames"], range(min(rows, len(group))), generator(seed, "preview")
         length, size = frames.shape[1:3]
         positions = sample_positions(rng, length, size)
         images = list(frames_with_crops(frames[number], positions, title=f"{group.path} #{number}"))
@@ -70,22 +68,19 @@ class BallInspection(Inspection):
         top = physics.speed_limit
         edges, counts = np.linspace(0.0, top, SPEED_BINS + 1), np.zeros(SPEED_BINS, np.int64)
         for block in blocks(group, ("frames", "velocity"), progress):
-            velocity = block["velocity"]
-            found = np.linalg.norm(velocity, axis=-1)
+            found = np.linalg.norm(block["velocity"], axis=-1)
             speed.add(found)
             counts += np.histogram(np.minimum(found, np.nextafter(top, 0)), edges)[0]
-            turns.add(physics.collisions(velocity))
+            turns.add(physics.collisions(block["velocity"]))
             on += physics.pixels_on(block["frames"]).sum((0, 1), dtype=np.int64)
         density = on / (len(group) * frames)
+        speeds = {"mean": speed.mean, "sd": speed.deviation, "min": speed.low, "max": speed.high}
         row = {
             "sequences": len(group),
             "frames": frames,
             "balls": config["balls"],
             "radius_px": round(float(np.mean(config["radius_px"])), 3),
-            "speed_mean_px_per_frame": round(speed.mean, 4),
-            "speed_sd_px_per_frame": round(speed.deviation, 4),
-            "speed_min_px_per_frame": round(speed.low, 4),
-            "speed_max_px_per_frame": round(speed.high, 4),
+            **{f"speed_{name}_px_per_frame": round(value, 4) for name, value in speeds.items()},
             "collisions_per_ball_and_frame": round(turns.mean, 4),
             "pixels_on_share": round(float(density.mean()), 4),
         }
@@ -104,33 +99,23 @@ class BallInspection(Inspection):
         axes = figure.subplots(2, columns, squeeze=False, sharex="row")
         moving = max(float(e.maps["density"][e.maps["density"] < 1].max(initial=0.01)) for e in entries)
         for (above, below), entry in zip(axes.T, entries, strict=True):
-            picture = _draw_density(above, entry, moving)
-            _draw_speeds(below, entry)
+            density, side = entry.maps["density"], len(entry.maps["density"])
+            shown = {"vmin": 0, "vmax": moving, "cmap": "magma", "interpolation": "nearest"}
+            picture = above.imshow(density, extent=(0, side, side, 0), **shown)
+            balls = entry.row["balls"]
+            above.set_title(f"{entry.short_name}: {balls} ball{'s' * (balls > 1)}", fontsize=9)
+            edges, counts = entry.histograms["speed"]
+            below.stairs(counts / max(counts.sum(), 1), edges, fill=True, color="#0072b2")
+            below.axvline(entry.row["speed_mean_px_per_frame"], color="black", lw=0.8, ls="--")
+            below.set_xlabel("speed, px/frame", fontsize=8)
+            for panel in (above, below):
+                panel.tick_params(labelsize=7)
         axes[0, 0].set_ylabel("row, px", fontsize=8)
         axes[1, 0].set_ylabel("share of balls and frames\n(dashed: mean)", fontsize=8)
         bar = figure.colorbar(picture, ax=axes[0].tolist(), shrink=0.9, extend="max")
         bar.set_label("share of frames in which\nthe pixel is on (fixed ball: 1)", fontsize=8)
         bar.ax.tick_params(labelsize=7)
         return figure
-
-
-def _draw_density(axes: Any, entry: GroupStats, brightest: float) -> Any:
-    side = len(entry.maps["density"])
-    extent = (0, side, side, 0)
-    picture = axes.imshow(
-        entry.maps["density"], vmin=0, vmax=brightest, cmap="magma", extent=extent, interpolation="nearest"
-    )
-    axes.set_title(f"{entry.short_name}: {entry.row['balls']} ball{'s' * (entry.row['balls'] > 1)}", fontsize=9)
-    axes.tick_params(labelsize=7)
-    return picture
-
-
-def _draw_speeds(axes: Any, entry: GroupStats) -> None:
-    edges, counts = entry.histograms["speed"]
-    axes.stairs(counts / max(counts.sum(), 1), edges, fill=True, color="#0072b2")
-    axes.axvline(entry.row["speed_mean_px_per_frame"], color="black", lw=0.8, ls="--")
-    axes.set_xlabel("speed, px/frame", fontsize=8)
-    axes.tick_params(labelsize=7)
 
 
 _LEGEND = "bright: seen by a crop; dim: seen by none"
@@ -192,11 +177,9 @@ def _beside(arena: Any, frame: NDArray[np.uint8], centres: NDArray[np.int64], sc
     """The arena with a block of the crops at its right, each framed in its colour."""
     from PIL import Image, ImageDraw
 
-    rows = 5
-    columns = -(-len(centres) // rows)
-    zoom = max(1, (arena.height // rows - 6) // ball_scene.CROP)
-    pitch = arena.height // rows
-    canvas = Image.new("RGB", (arena.width + 8 + columns * pitch, arena.height), paint.PAPER)
+    rows, pitch = 5, arena.height // 5
+    zoom = max(1, (pitch - 6) // ball_scene.CROP)
+    canvas = Image.new("RGB", (arena.width + 8 + -(-len(centres) // rows) * pitch, arena.height), paint.PAPER)
     canvas.paste(arena, (0, 0))
     pen = ImageDraw.Draw(canvas)
     crops = ball_scene.crops_of(frame[None], centres[None])[0]

@@ -106,6 +106,7 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> scene.Scene:
     centre = view_positions(number, total, size)[:steps]
     everywhere = (0.0, 0.0, float(size), float(size))
     physics = Physics.of(group, number)
+    step, ball = np.nonzero(physics.collisions(velocity))
     frames, palette = stored[number][:steps], _palette(physics.config)
     bits = palette is PIXELS
     shown = np.packbits(frames, axis=-1) if bits else levels(frames) if palette is not _GREYS else frames
@@ -114,17 +115,20 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> scene.Scene:
         arena=scene.Arena(extent=everywhere, y_down=True, unit="px"),
         layers=(
             scene.Raster(title="frame", values=shown, extent=everywhere, palette=palette, width=size, bits=bits),
-            scene.Boxes(
-                title="crops", centre=centre + 0.5, side=CROP, colours=view_colours(), dim="#000000a6"
-            ),
+            scene.Boxes(title="crops", centre=centre + 0.5, side=CROP, colours=view_colours(), dim="#000000a6"),
             _discs(position, velocity, np.atleast_1d(group["radius"][number]), physics),
-            _collisions(position, velocity, physics),
+            scene.Marks(
+                title="collisions since the frame before",
+                step=step + 1,
+                position=position[step + 1, ball],
+                colour="#ffd400",
+            ),
         ),
         panels=(_crops(frames, centre, palette), _energies(position, velocity, physics)),
         facts=_facts(group, number, total, steps),
         step_word="frame",
         milliseconds=milliseconds,
-    )  # fmt: skip
+    )
 
 
 def levels(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -155,8 +159,7 @@ def _facts(group: Group, number: int, total: int, steps: int) -> list[tuple[str,
 
 
 def _discs(position: NDArray[Any], velocity: NDArray[Any], radius: NDArray[Any], physics: Physics) -> scene.Discs:
-    balls = position.shape[1]
-    speed = np.linalg.norm(velocity, axis=-1)
+    balls, speed = position.shape[1], np.linalg.norm(velocity, axis=-1)
     return scene.Discs(
         title="outlines of the balls",
         position=position,
@@ -174,14 +177,6 @@ def _discs(position: NDArray[Any], velocity: NDArray[Any], radius: NDArray[Any],
 
 def ball_colours(balls: int) -> list[str]:
     return [BALL_COLOURS[ball % len(BALL_COLOURS)] for ball in range(balls)]
-
-
-def _collisions(position: NDArray[Any], velocity: NDArray[Any], physics: Physics) -> scene.Marks:
-    step, ball = np.nonzero(physics.collisions(velocity))
-    step = step + 1
-    return scene.Marks(
-        title="collisions since the frame before", step=step, position=position[step, ball], colour="#ffd400"
-    )
 
 
 def crops_of(frames: NDArray[np.uint8], centre: NDArray[Any]) -> NDArray[np.uint8]:

@@ -67,7 +67,11 @@ class BallSource(Source):
     ) -> None:
         self.groups = [group.path for group in groups]
         for group in groups:
-            _check_binary(group)
+            if (render := group.settings["config"].get("render", "binary")) != "binary":
+                raise UsageError(
+                    f"{group.path} has {render} frames; models of this world learn from binary frames: make the data "
+                    "with --render binary"
+                )
         shapes = {group.path: group["frames"].shape[1:] for group in groups}
         if len(set(shapes.values())) != 1:
             raise UsageError(f"groups of unlike frames cannot be loaded together: {shapes}")
@@ -87,11 +91,9 @@ class BallSource(Source):
         return len(self.frames if self.cached is None else self.cached)
 
     def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
-        """Windows that begin anywhere."""
         return self._sample(random, sequence, random.integers(0, self._frame_count - self.steps, len(sequence)))
 
     def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
-        """Windows that begin with the sequence."""
         return self._sample(random, sequence, np.zeros(len(sequence), np.int64))
 
     def _sample(
@@ -149,9 +151,7 @@ class BallSource(Source):
     def _frame_numbers(self, request: BallRequest, frames: Tensor | None) -> Tensor:
         """(B, T + 1) into all frames of all sequences; of the request's sequences if their frames were read for it."""
         steps = torch.arange(self.steps + 1, device=self.device)
-        sequence = request.sequence
-        if frames is not None:
-            sequence = torch.arange(len(frames), device=self.device)
+        sequence = request.sequence if frames is None else torch.arange(len(frames), device=self.device)
         return (sequence * self._frame_count + request.start)[:, None] + steps
 
     def _crops(self, frames: Tensor | None, frame: Tensor, position: Tensor) -> Tensor:
@@ -181,12 +181,3 @@ class BallSource(Source):
     @property
     def arena_size(self) -> tuple[float, float]:
         return float(self.size), float(self.size)
-
-
-def _check_binary(group: Group) -> None:
-    render = group.settings["config"].get("render", "binary")
-    if render != "binary":
-        raise UsageError(
-            f"{group.path} has {render} frames; models of this world learn from binary frames: make the data with "
-            "--render binary"
-        )

@@ -37,8 +37,6 @@ from s2rm_data.learning.metrics import BinaryCounts, binary_cross_entropy, maske
 from s2rm_data.learning.world_learning import Learning
 from s2rm_data.store import Group, Store
 
-BALL_SCORES = ("f1", "balanced_accuracy", "f1_moving", "balanced_accuracy_moving")
-
 
 class BallCounts(NamedTuple):
     all: BinaryCounts
@@ -57,8 +55,8 @@ class BallCounts(NamedTuple):
         return type(self)(self.all.plus(other.all), self.moving.plus(other.moving))
 
     def scores(self) -> dict[str, float]:
-        values = (self.all.f1, self.all.balanced_accuracy, self.moving.f1, self.moving.balanced_accuracy)
-        return dict(zip(BALL_SCORES, values, strict=True))
+        found = {"f1": self.all.f1, "balanced_accuracy": self.all.balanced_accuracy}
+        return found | {"f1_moving": self.moving.f1, "balanced_accuracy_moving": self.moving.balanced_accuracy}
 
 
 def seen_pixels(view_position: Tensor, view_mask: Tensor, size: int, reach: int) -> Tensor:
@@ -138,10 +136,9 @@ class BallLearning(Learning):
 
     def held_out(self, store: Store, train_groups: Sequence[str]) -> dict[str, list[str]]:
         """The test set with as many balls as the training set, on which nothing was chosen."""
-        balls = store[train_groups[0]].settings["config"]["balls"]
-        world = train_groups[0].partition("/")[0]
-        name = f"test_{balls}"
-        return {name: [f"{world}/{name}"]} if f"{world}/{name}" in store else {}
+        name = f"test_{store[train_groups[0]].settings['config']['balls']}"
+        path = f"{train_groups[0].partition('/')[0]}/{name}"
+        return {name: [path]} if path in store else {}
 
     def describe(self, group: Group) -> dict[str, Any]:
         return {"balls": group.settings["config"]["balls"]}

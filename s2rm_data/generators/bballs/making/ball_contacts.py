@@ -130,12 +130,9 @@ def first_descent(c0, c1, c2, c3, c4, depth, limit):  # type: ignore[no-untyped-
     turns[pieces] = limit
     for k in range(pieces):
         low, high = turns[k], turns[k + 1]
-        if _value(c0, c1, c2, c3, c4, high) < -depth and _value(c0, c1, c2, c3, c4, low) > _value(
-            c0, c1, c2, c3, c4, high
-        ):
-            if _value(c0, c1, c2, c3, c4, low) <= 0.0:
-                return low
-            return _crossing(c0, c1, c2, c3, c4, low, high)
+        at_low, at_high = _value(c0, c1, c2, c3, c4, low), _value(c0, c1, c2, c3, c4, high)
+        if at_high < -depth and at_low > at_high:
+            return low if at_low <= 0.0 else _crossing(c0, c1, c2, c3, c4, low, high)
     return np.inf
 
 
@@ -154,14 +151,10 @@ def _quadratic_roots(c, b, a, limit, ends):  # type: ignore[no-untyped-def]
         half = -0.5 * (b + math.sqrt(discriminant)) if b > 0.0 else -0.5 * (b - math.sqrt(discriminant))
         first = half / a if a != 0.0 else np.inf
         second = c / half if half != 0.0 else np.inf
-        if second < first:
-            first, second = second, first
-        if 0.0 < first < limit:
-            ends[count] = first
-            count += 1
-        if 0.0 < second < limit and second > ends[count - 1]:
-            ends[count] = second
-            count += 1
+        for root in (min(first, second), max(first, second)):
+            if ends[count - 1] < root < limit:
+                ends[count] = root
+                count += 1
     ends[count] = limit
     return count + 1
 

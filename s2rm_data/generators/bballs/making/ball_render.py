@@ -1,12 +1,9 @@
 """Balls as images: binary, one bit a pixel, or in grey or colour with smooth rims.
 
-Binary: a pixel is on when its centre lies in a ball, a fixed ball or an inner wall, the rim included. Pixel (row i,
-column j) has its centre at (x, y) = (j + 0.5, i + 0.5). It is on exactly when, in float64,
-
-    (j + 0.5 - x)^2 + (i + 0.5 - y)^2 <= r^2
-
-for one of the balls. In a row that is an interval of columns: a square root guesses its ends, the expression itself
-settles them, so that the outcome is that of testing every pixel. Cost: O(r) a ball.
+Binary: a pixel is on when its centre lies in a ball, a fixed ball or an inner wall, the rim included: pixel (row i,
+column j) exactly when, in float64, (j + 0.5 - x)^2 + (i + 0.5 - y)^2 <= r^2 for one of the balls. In a row that is an
+interval of columns: a square root guesses its ends, the expression itself settles them, so that the outcome is that of
+testing every pixel. Cost: O(r) a ball.
 
 A ball of up to 25 px width spans at most four bytes of a row, whatever its place: they are all written, without asking
 which it needs (a branch that the processor cannot foresee costs more). Past the end of a row those writes change
@@ -55,7 +52,9 @@ def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: 
     still = np.array(STANDING if channels == 3 else (255,), dtype=np.float64)
     ground = _standing_share(config)[..., None] * still
     frames = np.empty((*position.shape[:2], config.size, config.size, channels), dtype=np.uint8)
-    _paint_all(np.ascontiguousarray(position), radius, ground, colours, config.size, frames)
+    empty = (np.minimum(ground, 255.0) + 0.5).astype(np.uint8)
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, dtype=np.int64)
+    _paint_all(np.ascontiguousarray(position), radius, ground, empty, bits, colours, frames)
     return frames if channels == 3 else frames[..., 0]
 
 
@@ -178,14 +177,16 @@ def _draw_all(position, radius, size, background, packed):  # type: ignore[no-un
 
 
 @compiled(error_model="numpy")
-def _paint_all(position, radius, ground, colours, size, frames):  # type: ignore[no-untyped-def]
-    """Fill frames (N, T, S, S, C): balls of `colours` (K, C) on `ground` (S, S, C)."""
+def _paint_all(position, radius, ground, empty, bits, colours, frames):  # type: ignore[no-untyped-def]
+    """Fill frames (N, T, S, S, C): balls of `colours` (K, C) on `ground` (S, S, C), which alone looks as `empty`.
+
+    bits (256,): how many a byte has.
+    """
+    size = len(ground)
     side = size * SAMPLES
     samples = np.zeros(side * size + MARGIN_BYTES, dtype=np.uint8)
     ends = np.empty((2, side))
-    bits = np.array([_bit_count(byte) for byte in range(256)])
     levels = ground.copy()
-    empty = _rounded(ground)
     for s in range(len(position)):
         for t in range(position.shape[1]):
             frame = frames[s, t]
@@ -196,16 +197,6 @@ def _paint_all(position, radius, ground, colours, size, frames):  # type: ignore
                 _blend(x, y, r, samples, bits, colours[k % len(colours)], levels)
             for k in range(position.shape[2]):
                 _write(position[s, t, k, 0], position[s, t, k, 1], radius[s, k], ground, levels, frame)
-
-
-@compiled(error_model="numpy")
-def _rounded(levels):  # type: ignore[no-untyped-def]
-    pixels = np.empty(levels.shape, dtype=np.uint8)
-    for i in range(levels.shape[0]):
-        for j in range(levels.shape[1]):
-            for c in range(levels.shape[2]):
-                pixels[i, j, c] = int(min(levels[i, j, c], 255.0) + 0.5)
-    return pixels
 
 
 @compiled(error_model="numpy")
@@ -220,15 +211,6 @@ def _write(x, y, radius, ground, levels, frame):  # type: ignore[no-untyped-def]
                 if levels[i, j, c] != ground[i, j, c]:
                     frame[i, j, c] = int(min(levels[i, j, c], 255.0) + 0.5)
                     levels[i, j, c] = ground[i, j, c]
-
-
-@compiled(error_model="numpy")
-def _bit_count(byte):  # type: ignore[no-untyped-def]
-    count = 0
-    while byte:
-        count += byte & 1
-        byte >>= 1
-    return count
 
 
 @compiled(error_model="numpy")

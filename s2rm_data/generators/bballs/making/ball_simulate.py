@@ -1,7 +1,6 @@
 """Balls in a box that bounce without loss off each other, its sides and what stands still, from event to event.
 
-Coordinates: x to the right, y down, in px; the box is [0, size] x [0, size], pixel (row i, column j) has its centre at
-(j + 0.5, i + 0.5). Time is in frames.
+Coordinates: x to the right, y down, in px; the box is [0, size] x [0, size]. Time is in frames.
 
 Between events every ball flies straight or, under gravity, a parabola, so the next contact is the root of a polynomial
 (ball_contacts.py) and no time step is needed. Each ball holds the time of its own soonest event, seen from its side;
@@ -19,9 +18,8 @@ What keeps it sound in finite precision:
   collisions that rounding would keep alive in clusters of touching balls.
 - A ball at a side of the box is put exactly on it, and a place read off for a frame is clamped to the box, which
   changes it by no more than its own rounding.
-- A ball that lies still on what gravity presses it against would bounce without end. Bounces keep all energy, so that
-  no ball comes to rest. A start at rest on a side of the box is refused; other such starts, and speeds so near to rest
-  that a ball has more than 200,000 collisions in a frame, are an error.
+- Bounces keep all energy, so that no ball comes to rest on what gravity presses it against. A start so near to that,
+  or so crowded, that a ball has more than 200,000 collisions in a frame is an error.
 Centres are therefore inside [r, size - r] exactly, and balls overlap by less than 1e-12 of the box.
 A frame's velocity is the one after any collision at that instant. Collisions at one instant are taken one by one.
 Only + - * / sqrt and comparisons: the same numbers on every machine.
@@ -32,18 +30,12 @@ Only + - * / sqrt and comparisons: the same numbers on every machine.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from s2rm_data.core.compiled import compiled
 from s2rm_data.core.errors import UsageError
 from s2rm_data.generators.bballs.making.ball_config import WALL_HALF_WIDTH_PX, AnyConfig, GeneralConfig
-from s2rm_data.generators.bballs.making.ball_contacts import (
-    approach,
-    disc_contact,
-    segment_distance_sq,
-    side_contact,
-    wall_contact,
-)
+from s2rm_data.generators.bballs.making.ball_contacts import approach, disc_contact, side_contact, wall_contact
 from s2rm_data.generators.bballs.making.ball_start import Numbers, start
 
 # rows of the state (8, n): at time SINCE the ball was at X, Y with velocity VX, VY; its next event is at WHEN
@@ -52,7 +44,6 @@ _PARTNER, _LAST = range(2)  # rows of the links (2, n): whom the ball meets at W
 _NOBODY, _SIDE_X, _SIDE_Y = -1, -2, -3
 _OBSTACLE = -4  # and below: the discs, then the walls
 _TOUCHING = 1e-12  # in units of the box: as far as rounding can put a ball into a wall
-_START_OVERLAP_PX = 1e-9  # how far a given start may be off before it is refused
 _EVENTS_PER_FRAME_AND_BALL = 200_000  # several times what the tightest accepted packing at the highest speed needs
 
 
@@ -62,91 +53,23 @@ def simulate_sequences(seeds: NDArray[np.uint64], config: AnyConfig) -> tuple[Nu
     return *move_on(position, velocity, radius, mass, config), radius, mass
 
 
-def simulate_from(
-    position: ArrayLike,
-    velocity: ArrayLike,
-    radius: ArrayLike,
-    config: AnyConfig,
-    *,
-    mass: ArrayLike = 1.0,
-) -> tuple[Numbers, Numbers]:
-    """Position and velocity (T, n, 2) from a start of one's own, (n, 2), in the world of a config; or with a leading N.
-
-    Frame 0 is the start itself. Radius and mass are one number for all balls, or (n,), or (N, n).
-    """
-    x, v, r, m = (np.array(a, dtype=np.float64, order="C") for a in (position, velocity, radius, mass))
-    shapes = ((), x.shape[-2:-1], x.shape[:-1])
-    if x.shape != v.shape or x.ndim not in (2, 3) or x.shape[-1] != 2 or not {r.shape, m.shape} <= {*shapes}:
-        raise UsageError(
-            f"position {x.shape}, velocity {v.shape}, radius {r.shape} and mass {m.shape} do not belong together; they "
-            "are (balls, 2) or (sequences, balls, 2), the last two without the 2 or one number for all balls"
-        )
-    batch = x.reshape(-1, *x.shape[-2:])
-    r, m = (np.broadcast_to(a, batch.shape[:2]).copy() for a in (r, m))
-    _check_start(batch, v.reshape(batch.shape), r, m, config)
-    moved = move_on(batch, v.reshape(batch.shape), r, m, config)
-    return moved if x.ndim == 3 else (moved[0][0], moved[1][0])
-
-
 def move_on(x: Numbers, v: Numbers, radius: Numbers, mass: Numbers, config: AnyConfig) -> tuple[Numbers, Numbers]:
     """Position and velocity (N, T, n, 2) from x and v (N, n, 2), which are not checked; radius and mass (N, n)."""
     sequences, balls, _ = x.shape
     position, velocity = np.empty((2, sequences, config.frames, balls, 2))
     position[:, 0], velocity[:, 0] = x, v
-    discs: object = config.discs
-    walls = gravity = None
+    still: tuple[object, object, object]
     if isinstance(config, GeneralConfig):
-        walls, gravity = config.segments, config.gravity
+        still = config.discs, config.segments, config.gravity
     else:  # numbers are read sooner than an array
-        discs = tuple(map(tuple, config.discs.tolist()))
-    jammed = _run(x, v, radius, mass, float(config.size), discs, walls, gravity, position, velocity)
+        still = tuple(map(tuple, config.discs.tolist())), None, None
+    jammed = _run(x, v, radius, mass, float(config.size), *still, position, velocity)
     if jammed >= 0:
         raise UsageError(
             f"the balls of sequence {jammed} are jammed: more than {_EVENTS_PER_FRAME_AND_BALL} collisions per ball in "
             "one frame; give them more room or less speed"
         )
     return position, velocity
-
-
-def _check_start(x: Numbers, v: Numbers, r: Numbers, m: Numbers, config: AnyConfig) -> None:
-    if not all(np.isfinite(a).all() for a in (x, v, r, m)):
-        raise UsageError("position, velocity, radius and mass must be finite; there is a NaN or an infinity among them")
-    if (r <= 0).any() or (m <= 0).any():
-        raise UsageError("radius and mass must be above 0")
-    for s in range(len(x)):
-        _check_places(x[s], r[s], config, f"of sequence {s} ")
-        if isinstance(config, GeneralConfig):
-            _check_rest(x[s], v[s], r[s], config.gravity, config.size)
-
-
-def _check_places(x: Numbers, r: Numbers, config: AnyConfig, where: str) -> None:
-    for i, radius in enumerate(r):
-        low, high = radius, config.size - radius
-        if x[i].min() < low - _START_OVERLAP_PX or x[i].max() > high + _START_OVERLAP_PX:
-            raise UsageError(f"ball {i} {where}starts outside the box; its centre lies between {low:g} and {high:g} px")
-        fixed = config.discs[: len(config.discs) - 2 * len(config.segments)]
-        others = [(f"ball {j}", *x[j], r[j]) for j in range(i + 1, len(r))]
-        others += [("the fixed ball" if len(fixed) == 1 else f"fixed ball {k}", *ball) for k, ball in enumerate(fixed)]
-        for name, a, b, reach in others:
-            gap = np.hypot(a - x[i, 0], b - x[i, 1]) - reach - radius
-            if gap < -_START_OVERLAP_PX:
-                raise UsageError(
-                    f"ball {i} and {name} {where}overlap at the start by {-gap:.3g} px; their centres must be at least "
-                    f"{reach + radius:g} px apart"
-                )
-        for wall in config.segments:
-            if segment_distance_sq(*x[i], wall) ** 0.5 - WALL_HALF_WIDTH_PX - radius < -_START_OVERLAP_PX:
-                raise UsageError(f"ball {i} {where}overlaps an inner wall at the start; move it away")
-
-
-def _check_rest(x: Numbers, v: Numbers, r: Numbers, gravity: tuple[float, float], size: int) -> None:
-    for i, k in np.ndindex(x.shape):
-        side = size - r[i] if gravity[k] > 0 else r[i]
-        if gravity[k] and x[i, k] == side and v[i, k] == 0:
-            raise UsageError(
-                f"ball {i} lies still on the side that gravity presses it against, and bounces of no height have "
-                "no end; give it height or speed"
-            )
 
 
 @compiled(error_model="numpy")
@@ -228,16 +151,6 @@ def _reflect(i, dx, dy, state):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _bounce_off_wall(i, wall, state):  # type: ignore[no-untyped-def]
-    ex, ey = wall[2] - wall[0], wall[3] - wall[1]
-    side = ex * (state[_Y, i] - wall[1]) - ey * (state[_X, i] - wall[0])
-    if side > 0.0:
-        _reflect(i, -ey, ex, state)
-    else:
-        _reflect(i, ey, -ex, state)
-
-
-@compiled(error_model="numpy")
 def _bounce_off_ball(i, j, state):  # type: ignore[no-untyped-def]
     """Elastic collision of two masses: an impulse along the line of centres."""
     dx, dy = state[_X, i] - state[_X, j], state[_Y, i] - state[_Y, j]
@@ -268,7 +181,10 @@ def _happen(i, state, links, size, discs, walls, gravity):  # type: ignore[no-un
     elif disc < len(discs):
         _reflect(i, state[_X, i] - discs[disc][0], state[_Y, i] - discs[disc][1], state)
     elif walls is not None:
-        _bounce_off_wall(i, walls[disc - len(discs)], state)
+        wall = walls[disc - len(discs)]
+        ex, ey = wall[2] - wall[0], wall[3] - wall[1]
+        side = 1.0 if ex * (state[_Y, i] - wall[1]) - ey * (state[_X, i] - wall[0]) > 0.0 else -1.0
+        _reflect(i, -side * ey, side * ex, state)
     for k in range(state.shape[1]):
         partner = links[_PARTNER, k]
         if k in (i, j) or partner == i or (partner == j and j >= 0):
@@ -282,17 +198,6 @@ def _soonest(state):  # type: ignore[no-untyped-def]
         if state[_WHEN, k] < state[_WHEN, first]:
             first = k
     return first
-
-
-@compiled(error_model="numpy")
-def _read_frame(state, size, gravity, position, velocity):  # type: ignore[no-untyped-def]
-    """Write the state at time 1 to position and velocity (n, 2), and count time from there."""
-    for k in range(state.shape[1]):
-        low, high = state[_R, k], size - state[_R, k]
-        x, y, velocity[k, 0], velocity[k, 1] = _fly(k, 1.0, state, gravity)
-        position[k, 0], position[k, 1] = min(max(x, low), high), min(max(y, low), high)
-        state[_SINCE, k] -= 1.0
-        state[_WHEN, k] -= 1.0
 
 
 @compiled(error_model="numpy")
@@ -314,7 +219,12 @@ def next_frame(state, links, size, discs, walls, gravity, position, velocity):  
         events, first = events + 1, _soonest(state)
         if events > _EVENTS_PER_FRAME_AND_BALL * state.shape[1]:
             return False
-    _read_frame(state, size, gravity, position, velocity)
+    for k in range(state.shape[1]):  # read off the state at time 1, and count time from there
+        low, high = state[_R, k], size - state[_R, k]
+        x, y, velocity[k, 0], velocity[k, 1] = _fly(k, 1.0, state, gravity)
+        position[k, 0], position[k, 1] = min(max(x, low), high), min(max(y, low), high)
+        state[_SINCE, k] -= 1.0
+        state[_WHEN, k] -= 1.0
     return True
 
 

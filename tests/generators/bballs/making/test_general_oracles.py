@@ -10,11 +10,11 @@ import numpy as np
 import pymunk
 import pytest
 from mpmath import mpf
+from own_starts import simulate_from
 
-from s2rm_data.core.errors import UsageError
 from s2rm_data.core.seeding import sequence_seeds
 from s2rm_data.generators.bballs.making.ball_config import WALL_HALF_WIDTH_PX, BallsConfig, GeneralConfig
-from s2rm_data.generators.bballs.making.ball_simulate import simulate_from, simulate_sequences
+from s2rm_data.generators.bballs.making.ball_simulate import simulate_sequences
 from s2rm_data.generators.bballs.making.ball_start import start
 
 SIZE = 48
@@ -260,21 +260,3 @@ def test_the_batch_and_the_length_do_not_change_a_bit(world):
         assert np.concatenate(cut).tobytes() == values.tobytes()
     longer = simulate_sequences(_seeds(9), replace(config, frames=50))
     assert (longer[0][:, :30] == whole[0]).all()
-
-
-@pytest.mark.parametrize(
-    ("position", "velocity", "message"),
-    [
-        ([[24, 44]], [[1, 0]], "lies still on the side"),
-        ([[24, 26]], [[1, 0]], "ball 0 and the fixed ball of sequence 0 overlap"),
-        ([[2, 10]], [[1, 0]], "outside the box"),
-        ([[10, 30]], [[1, 0]], "overlaps an inner wall"),
-        ([[10, np.nan]], [[1, 0]], "finite"),
-        ([[10, 10], [30, 10]], [[1, 0]], "do not belong together"),
-        ([[10, 10], [30, 10]], [[1, 0], [1, 0]], "do not belong together"),
-    ],
-)
-def test_an_impossible_start_is_refused(position, velocity, message):
-    config = GeneralConfig(balls=1, gravity=(0, 0.1), walls=((6, 30, 14, 30),))
-    with pytest.raises(UsageError, match=message):
-        simulate_from(position, velocity, [4.0], config)
