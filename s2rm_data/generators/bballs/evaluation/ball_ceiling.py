@@ -1,8 +1,8 @@
 """References from above: the exact filter, which knows the physics and sees a model's crops, and the exact simulator
 from states that are known up to noise.
 
-The filter is told: the radius, the box and what stands still in it, the range of the speeds, and how many balls there
-are. It is not told where they are.
+The filter is told: the radius, the box and what stands still in it, the range of the speeds, and (unless `counts` lists
+several numbers, which are then equally likely) how many balls there are. It is not told where they are.
 
 What it has found is kept in the folder STORE.ceilings beside the store. A file's name is a digest of all that the
 filter is told and sees and of its settings, so that nothing in it is ever out of date.
@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from s2rm_data.core.check import above, at_least, check_fields
+from s2rm_data.core.check import above, at_least, between, check_fields
 from s2rm_data.core.errors import S2RMError, S2RMWarning, UsageError
 from s2rm_data.core.progress import Progress
 from s2rm_data.core.seeding import generator
@@ -53,12 +53,16 @@ NOISY = {f"noisy_{x:g}_{v:g}": f"simulator, ± {x:g} px, {v:g} px/frame" for x, 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """`window`: frames before the present one whose pixels count. `moves` of each ball and particle at each stage of
+    """`particles` of each of `populations`, for each number of balls in `counts` (None: the true one alone).
+
+    `window`: frames before the present one whose pixels count. `moves` of each ball and particle at each stage of
     taking in a frame, and `rounds` more while nothing explains what is seen. `sharpness`: nats for a pixel that is
     drawn wrong, once the balls are found.
     """
 
+    counts: tuple[Annotated[int, between(1, 16)], ...] | None = None
     particles: Annotated[int, at_least(4)] = 200
+    populations: Annotated[int, at_least(1)] = 1
     window: Annotated[int, at_least(1)] = 20
     moves: Annotated[int, at_least(1)] = 10
     rounds: Annotated[int, at_least(0)] = 2
@@ -67,6 +71,8 @@ class FilterConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.counts is not None and not self.counts:
+            raise UsageError("counts is empty; list the numbers of balls that are possible, or give None")
 
     @classmethod
     def suited(cls, balls: int, views: float) -> FilterConfig:
@@ -115,18 +121,29 @@ def filter_views(
             f"frames {frames.shape}, seen {seen.shape} and a prompt of {prompt} do not belong together; the first two "
             f"are (steps, {config.size}, {config.size}), and the prompt has at most as many steps"
         )
+    if config.speed_px_per_frame is None and {*(settings.counts or ())} - {config.balls}:
+        raise UsageError(
+            f"counts are {settings.counts}; in preset {config.preset!r} the balls together have one speed, which only "
+            f"the true number, {config.balls}, can share"
+        )
     random = generator(settings.seed, "evaluation/filter", number)
-    first = start(random.integers(0, 2**63, settings.particles, dtype=np.uint64), config)[:2]
-    size, lost = config.size, np.zeros(len(frames), np.bool_)
+    counts = np.array(settings.counts or (config.balls,)).repeat(settings.populations)
+    first = np.zeros((2, len(counts), settings.particles, counts.max(), 2))
+    for j, balls in enumerate(counts.tolist()):
+        seeds = random.integers(0, 2**63, settings.particles, dtype=np.uint64)
+        first[:, j, :, :balls] = start(seeds, replace(config, balls=balls))[:2]
+    size, found = config.size, np.zeros((len(frames), 2 * len(counts)))
     made, rolled = np.zeros((len(frames), size, size)), np.zeros((horizon, size, size))
     still = _words(np.unpackbits(standing_pixels(config), axis=-1, count=size))
     world = (float(size), float(config.radius_px), tuple(map(tuple, config.discs.tolist())), still)
     shown, key = _words(seen), random.integers(0, 2**63, dtype=np.uint64)
     effort = (settings.window, settings.moves, settings.rounds, float(settings.sharpness))
-    seen_on = _words(frames) & shown
-    run_filter(seen_on, shown, *first, _speeds(config), world, effort, key, prompt, made, rolled, lost)
+    run_filter(
+        _words(frames) & shown, shown, *first, counts, _speeds(config), world, effort, key, prompt, made, rolled, found
+    )
     levels = [np.rint(255 * np.clip(p, 0, 1)).astype(np.uint8) for p in (made, rolled)]
-    return Filtered(made=levels[0], rolled=levels[1], lost=lost)
+    lost, share = np.split(found, 2, axis=1)
+    return Filtered(made=levels[0], rolled=levels[1], lost=(share * lost).sum(1) > 0.5)
 
 
 def _words(pictures: NDArray[Any]) -> NDArray[np.uint64]:
@@ -170,8 +187,9 @@ def filtered(
         chosen = chosen or FilterConfig.suited(config.balls, float(mask.float().sum(-1).mean()))
         seen = seen_pixels(piece.batch.view_position, mask, config.size, REACH)[0].numpy()
         frames = piece.source.whole_frames(piece.request)[0, :-1].numpy()  # type: ignore[attr-defined]
-        set_to = {"counts": None, "populations": 1, **asdict(chosen)}  # the first two: as in names that are there
-        told = json.dumps([_VERSION, SEED, group.settings["config"], set_to, piece.first, *spans], sort_keys=True)
+        told = json.dumps(
+            [_VERSION, SEED, group.settings["config"], asdict(chosen), piece.first, *spans], sort_keys=True
+        )
         digest = hashlib.sha256(told.encode() + _words(seen).tobytes() + (_words(frames) & _words(seen)).tobytes())
         name = f"{digest.hexdigest()[:40]}.npz"
         path = store.with_name(f"{store.name}.ceilings") / name if isinstance(store, Path) else None

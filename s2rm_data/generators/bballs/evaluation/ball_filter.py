@@ -13,12 +13,14 @@ rejection. Steps:
 - birth: one ball anew near a seen pixel that the others do not explain, with any velocity, or with the one that leads
   to such a pixel of the frame before or after. Its density is known, and the acceptance corrected by it.
 
-All keep the target. While the particles are lost (none explains what is seen) two more do not: a ball taken over from
-another particle, and particles far above the median replaced.
+All keep the target. While a population is lost (no particle explains what is seen) two more do not: a ball taken over
+from another particle, and particles far above the median replaced. Populations are independent; each may have another
+number of balls. They are weighed by their evidence over the window; one that has lost for good begins again as a copy
+of the best.
 """
 
-# P particles, W slots of the window (frame f is in slot f % W), n balls, T frames seen, S rows of a picture: words of
-# S bits, pixel j is bit j
+# J populations, P particles of each, W slots of the window (frame f is in slot f % W), n balls (of the largest
+# population), T frames seen, S rows of a picture: words of S bits, pixel j is bit j
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ from s2rm_data.generators.bballs.evaluation.ball_words import (
 from s2rm_data.generators.bballs.making.ball_simulate import begin, next_frame
 
 _APART = 0.3  # effective share of the particles that a resampling must leave
-_LOST = 12.0  # particles search while their median of wrong pixels in the window is above this, and
+LOST = 12.0  # a population searches while its median of wrong pixels in the window is above this, and
 _RIM = 0.8  # so many more for each ball and frame, if all of it is seen: rims of balls that have been found
+_HOPELESS = 1e-12  # weight of a population that begins again as a copy of the best
 
 
 @compiled(error_model="numpy")
@@ -138,16 +141,16 @@ def _shift(i, z, by, scale):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _change(p, n, tau, span, lost, paths, cx, cv, room, random):  # type: ignore[no-untyped-def]
+def _change(p, crowd, tau, span, lost, paths, cx, cv, room, random):  # type: ignore[no-untyped-def]
     """Another state of particle p at frame tau, in cx, cv (n, 2); log density of the way back less that of the way."""
-    at = tau % paths[2].shape[1]
+    (first, last, n), at = crowd, tau % paths[2].shape[1]
     x, v = paths[0][:, at], paths[1][:, at]
     for k in range(n):
         for axis in range(2):
             cx[k, axis], cv[k, axis] = x[p, k, axis], v[p, k, axis]
     a, b, c, d = draws(random)
     i, births = int(a * n), 0.35 if lost else 0.1
-    one, other = int(c * len(x)), int(d * len(x))
+    one, other = first + int(c * (last - first)), first + int(d * (last - first))
     if b < births:
         return _birth(i, tau, span, n, cx, cv, room, random)
     if lost and b < births + 0.15:
@@ -174,14 +177,14 @@ def _change(p, n, tau, span, lost, paths, cx, cv, room, random):  # type: ignore
 
 
 @compiled(error_model="numpy")
-def _move(p, n, span, lost, sharpness, paths, path, room, random):  # type: ignore[no-untyped-def]
+def _move(p, crowd, span, lost, sharpness, paths, path, room, random):  # type: ignore[no-untyped-def]
     """One Metropolis step of particle p."""
-    (x, v, costs, energy), (cx, cv, cc), (low, high, _) = paths, path, span
+    (x, v, costs, energy), (cx, cv, cc), (low, high, _), n = paths, path, span, crowd[2]
     speeds, (size, radius, discs, _), _, _, _ = room
     a, b, c, _ = draws(random)
     tau = high - int(b * (min(high - low + 1, 4) if a < 0.5 else high - low + 1))
     at, start = tau % len(cc), low % len(cc)
-    gain = _change(p, n, tau, span, lost, paths, cx[at], cv[at], room, random) - math.log(1.0 - c)
+    gain = _change(p, crowd, tau, span, lost, paths, cx[at], cv[at], room, random) - math.log(1.0 - c)
     if gain == -np.inf or _log_prior(cv[at], n, speeds, tau == 0) == -np.inf:
         return
     for i in range(n):
@@ -205,9 +208,15 @@ def _move(p, n, span, lost, sharpness, paths, path, room, random):  # type: igno
 
 
 @compiled(error_model="numpy")
-def _resample(weight, chosen, paths, random):  # type: ignore[no-untyped-def]
+def _copy(source, target, paths):  # type: ignore[no-untyped-def]
+    x, v, costs, energy = paths
+    x[target], v[target], costs[target], energy[target] = x[source], v[source], costs[source], energy[source]
+
+
+@compiled(error_model="numpy")
+def _resample(first, weight, chosen, paths, random):  # type: ignore[no-untyped-def]
     """By weight (P,), systematically; who is chosen keeps its place, so that few are copied."""
-    (x, v, costs, energy), count, total, chosen[:] = paths, len(weight), weight.sum(), 0
+    count, total, chosen[:] = len(weight), weight.sum(), 0
     a, _, _, _ = draws(random)
     reached, k = weight[0], 0
     for j in range(count):
@@ -220,7 +229,7 @@ def _resample(weight, chosen, paths, random):  # type: ignore[no-untyped-def]
         for _ in range(chosen[k] - 1):
             while chosen[free] > 0:
                 free += 1
-            x[free], v[free], costs[free], energy[free] = x[k], v[k], costs[k], energy[k]
+            _copy(first + k, first + free, paths)
             chosen[free] = 1
 
 
@@ -232,56 +241,63 @@ def _weigh(loss, sharpen, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _stage(step, lists, paths, random):  # type: ignore[no-untyped-def]
+def _stage(first, step, lists, paths, random):  # type: ignore[no-untyped-def]
     """Resample by exp(-share of step * loss), with the largest share that leaves enough apart; returns the share."""
     (loss, weight, chosen), taken = lists, 1.0
     while _weigh(loss, step * taken, weight) < _APART and taken > 0.01:
         taken *= 0.8
-    _resample(weight, chosen, paths, random)
+    _resample(first, weight, chosen, paths, random)
     return taken
 
 
 @compiled(error_model="numpy")
-def _sum_up(span, paths):  # type: ignore[no-untyped-def]
-    """Set the energies to what the costs add up to; their median."""
-    (low, high, newest), (_, _, costs, energy) = span, paths
-    for p in range(len(energy)):
+def _sum_up(crowd, span, paths):  # type: ignore[no-untyped-def]
+    """Set the energies of a population to what its costs add up to; their median."""
+    (first, last, _), (low, high, newest), (_, _, costs, energy) = crowd, span, paths
+    for p in range(first, last):
         energy[p] = newest * costs[p, high % costs.shape[1]]
         for frame in range(low, high):
             energy[p] += costs[p, frame % costs.shape[1]]
-    return np.median(energy)
+    return np.median(energy[first:last])
 
 
 @compiled(error_model="numpy")
-def _take_in(n, low, high, effort, sharpness, paths, path, room, lists, random):  # type: ignore[no-untyped-def]
-    """Let the newest frame count, by stages between which particles move, then sharpen; the sharpness, and if lost."""
-    (_, moves, left, sharpest), (loss, _, _), (_, _, costs, energy) = effort, lists, paths
-    slot, newest, limit = high % costs.shape[1], 0.0, _LOST
+def _take_in(crowd, low, high, effort, sharpness, evidence, paths, path, room, lists, random):  # type: ignore[no-untyped-def]
+    """Let the newest frame count, by stages between which the population moves; then sharpen.
+
+    Returns the sharpness, and whether the population is lost.
+    """
+    (first, last, n), (_, moves, left, sharpest), (loss, weight, _) = crowd, effort, lists
+    costs, energy, slot = paths[2], paths[3], high % paths[2].shape[1]
+    loss[:], newest = costs[first:last, slot], 0.0
+    _weigh(loss, 1.0, weight)
+    evidence[slot] = math.log(weight.mean()) - loss.min()
+    limit = LOST
     for frame in range(low, high + 1):
         limit += _RIM * n * seen_share(room[2][1][frame])
     while True:
-        middle = _sum_up((low, high, newest), paths)
+        middle = _sum_up(crowd, (low, high, newest), paths)
         lost = middle > limit
         sharpness = 1.0 if lost else sharpness
         if newest < 1.0:
-            loss[:], rest = costs[:, slot], 1.0 - newest
-            taken = _stage(sharpness * rest, lists, paths, random)
+            loss[:], rest = costs[first:last, slot], 1.0 - newest
+            taken = _stage(first, sharpness * rest, lists, paths, random)
             newest = 1.0 if lost else min(newest + rest * taken, 1.0)  # whoever searches is better off unlike others
         elif lost and left > 0:
             left -= 1
-            loss[:] = np.maximum(energy - middle - 15.0, 0.0)
-            _stage(1.0, lists, paths, random)
+            loss[:] = np.maximum(energy[first:last] - middle - 15.0, 0.0)
+            _stage(first, 1.0, lists, paths, random)
         elif not lost and sharpness < sharpest and left > 0:
             left, step = 0, min(0.5 * sharpness, sharpest - sharpness)
-            loss[:] = energy
-            sharpness += step * _stage(step, lists, paths, random)
+            loss[:] = energy[first:last]
+            sharpness += step * _stage(first, step, lists, paths, random)
         else:
-            return sharpness, lost
+            return sharpness, 1.0 if lost else 0.0
         span = (low, high, newest)
-        _sum_up(span, paths)
-        for p in range(len(energy)):
+        _sum_up(crowd, span, paths)
+        for p in range(first, last):
             for _ in range(moves * n):
-                _move(p, n, span, lost, sharpness, paths, path, room, random)
+                _move(p, crowd, span, lost, sharpness, paths, path, room, random)
 
 
 @compiled(error_model="numpy")
@@ -308,42 +324,68 @@ def _add_picture(x, n, share, room, picture):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def run_filter(on, seen, x, v, speeds, world, effort, key, prompt, made, rolled, lost):  # type: ignore[no-untyped-def]
-    """Fill made (T, S, S), the probability that each pixel is on in frame t + 1 given frames 0..t.
-
-    on, seen (T, S): what is on and what is seen; x, v (P, n, 2): first frames drawn from the prior; speeds: see
-    `_log_prior`; world: size, radius, discs, picture (S,) of what stands still; effort: window, moves, rounds,
-    sharpness; rolled (H, S, S): the frames from `prompt` on, given those before; lost (T,): where no particle explains
-    what is seen.
-    """
-    (P, n, _), slots = x.shape, effort[0] + 2
-    paths = (np.zeros((P, slots, n, 2)), np.zeros((P, slots, n, 2)), np.zeros((P, slots)), np.zeros(P))
-    path = (np.zeros((slots, n, 2)), np.zeros((slots, n, 2)), np.zeros(slots))
-    X, V, costs, _ = paths
-    rows, disc = np.zeros(len(world[3]), np.uint64), np.zeros(len(world[3]), np.uint64)
-    bodies = np.ones((2, n))
-    bodies[0] = world[1]
-    work = (rows, np.zeros((8, n)), np.zeros((2, n), np.int64), np.zeros((n, 2)), bodies)
-    room = (speeds, world, (on, seen), work, disc)
-    lists = (np.zeros(P), np.zeros(P), np.zeros(P, np.int64))
-    sharpness, random = 1.0, np.array([key, np.uint64(0)])
-    X[:, 0], V[:, 0] = x, v
-    for t in range(len(on)):
-        low, slot = max(t - effort[0], 0), t % slots
-        for p in range(P):
-            costs[p, slot] = wrong(X[p, slot], n, world[1], world[3], on[t], seen[t], rows)
-        sharpness, lost[t] = _take_in(n, low, t, effort, sharpness, paths, path, room, lists, random)
-        _go_on(t, X, V, room, made[t])
-        if t + 1 == prompt:
-            x, v = X.copy(), V.copy()
-            for step in range(len(rolled)):
-                _go_on(t + step, x, v, room, rolled[step])
+def _weights(low, high, evidence, weight):  # type: ignore[no-untyped-def]
+    """Of the populations, equally likely before: by evidence over the window."""
+    weight[:] = 0.0
+    for frame in range(low, high + 1):
+        weight += evidence[:, frame % evidence.shape[1]]
+    weight[:] = np.exp(weight - weight.max())
+    weight /= weight.sum()
 
 
 @compiled(error_model="numpy")
-def _go_on(high, x, v, room, picture):  # type: ignore[no-untyped-def]
-    """Frame high + 1 of all particles, from frame high; picture (S, S): the share of them in which each pixel is on."""
-    P, slots, n, _ = x.shape
-    for p in range(P):
-        _step_on(p, high, n, x, v, room)
-        _add_picture(x[p, (high + 1) % slots], n, 1.0 / P, room, picture)
+def run_filter(on, seen, x, v, counts, speeds, world, effort, key, prompt, made, rolled, found):  # type: ignore[no-untyped-def]
+    """Fill made (T, S, S), the probability that each pixel is on in frame t + 1 given frames 0..t.
+
+    on, seen (T, S): what is on and what is seen; x, v (J, P, n, 2): first frames drawn from the prior; counts (J,):
+    balls of each population; speeds: see `_log_prior`; world: size, radius, discs, picture (S,)
+    of what stands still; effort: window, moves, rounds, sharpness; rolled (H, S, S): the frames from `prompt` on, given
+    those before; found (T, 2 J): which populations are lost, then their
+    weights.
+    """
+    J, P, balls = x.shape[:3]
+    N, slots = J * P, effort[0] + 2
+    paths = (np.zeros((N, slots, balls, 2)), np.zeros((N, slots, balls, 2)), np.zeros((N, slots)), np.zeros(N))
+    path = (np.zeros((slots, balls, 2)), np.zeros((slots, balls, 2)), np.zeros(slots))
+    X, V, costs, _ = paths
+    rows, disc = np.zeros(len(world[3]), np.uint64), np.zeros(len(world[3]), np.uint64)
+    bodies = np.ones((2, balls))
+    bodies[0] = world[1]
+    work = (rows, np.zeros((8, balls)), np.zeros((2, balls), np.int64), np.zeros((balls, 2)), bodies)
+    room = (speeds, world, (on, seen), work, disc)
+    lists = (np.zeros(P), np.zeros(P), np.zeros(P, np.int64))
+    sharpness, evidence, share = np.ones(J), np.zeros((J, slots)), np.zeros(J)
+    random = np.array([key, np.uint64(0)])
+    X[:, 0], V[:, 0] = x.reshape(N, balls, 2), v.reshape(N, balls, 2)
+    for t in range(len(on)):
+        low, slot = max(t - effort[0], 0), t % slots
+        for j in range(J):
+            crowd = (j * P, (j + 1) * P, counts[j])
+            for p in range(j * P, (j + 1) * P):
+                costs[p, slot] = wrong(X[p, slot], counts[j], world[1], world[3], on[t], seen[t], rows)
+            sharpness[j], found[t, j] = _take_in(
+                crowd, low, t, effort, sharpness[j], evidence[j], paths, path, room, lists, random
+            )
+        _weights(low, t, evidence, share)
+        best = share.argmax()
+        for j in range(J):
+            if share[j] < _HOPELESS and slot == 0:
+                counts[j], evidence[j], sharpness[j] = counts[best], evidence[best], sharpness[best]
+                for k in range(P):
+                    _copy(best * P + k, j * P + k, paths)
+        for j in range(J):
+            found[t, J + j] = share[j]
+            for p in range(j * P, (j + 1) * P):
+                _step_on(p, t, counts[j], X, V, room)
+                _add_picture(X[p, (t + 1) % slots], counts[j], share[j] / P, room, made[t])
+        if t + 1 == prompt:
+            _roll(t, P, counts, share, X.copy(), V.copy(), room, rolled)
+
+
+@compiled(error_model="numpy")
+def _roll(t, P, counts, share, x, v, room, rolled):  # type: ignore[no-untyped-def]
+    for step in range(len(rolled)):
+        for p in range(len(x)):
+            j = p // P
+            _step_on(p, t + step, counts[j], x, v, room)
+            _add_picture(x[p, (t + step + 1) % x.shape[1]], counts[j], share[j] / P, room, rolled[step])

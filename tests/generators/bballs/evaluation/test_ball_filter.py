@@ -97,13 +97,17 @@ def test_how_likely_it_says_a_pixel_is_is_how_often_it_is_on() -> None:
         assert on[chosen].mean() == pytest.approx(p[chosen].mean(), abs=off), low
 
 
-def test_it_says_where_it_has_lost_the_balls() -> None:
+def test_the_number_of_balls_is_found() -> None:
     config = BallsConfig(balls=2, frames=30)
     frames = frames_of(config, np.array([11], np.uint64))[0]
     seen = windows(config, 30, 1)
-    known, one = (filter_views(frames, seen, replace(config, balls=n), FilterConfig(particles=100)) for n in (2, 1))
-    assert not known.lost[10:].any()
-    assert one.lost[10:].all()
+    known = filter_views(frames, seen, config, FilterConfig(particles=100))
+    unknown = filter_views(frames, seen, config, FilterConfig(particles=100, counts=(1, 2, 3)))
+    wrong = [((found.made[10:-1] > 127) != frames[11:]).sum() for found in (known, unknown)]
+    assert wrong[1] <= 1.5 * wrong[0] + 50
+    only_one = filter_views(frames, seen, config, FilterConfig(particles=100, counts=(1,)))
+    assert only_one.lost[10:].all()
+    assert not unknown.lost[10:].any()
 
 
 def test_results_depend_on_seed_and_number_alone() -> None:
@@ -148,13 +152,17 @@ def test_what_was_kept_and_is_damaged_is_found_anew(tmp_path: Path) -> None:
 def test_bad_input_is_refused() -> None:
     frames = np.zeros((4, 48, 48), np.uint8)
     config, settings = BallsConfig(balls=1, frames=4), FilterConfig()
+    one_speed = replace(config, preset="sutskever", radius_px=None, speed_px_per_frame=None)
     general = GeneralConfig(balls=1, gravity=(0.0, 0.1))
     assert can_filter(config) and not can_filter(general) and not can_filter(BallsConfig(balls=1, size=96))
     for message, call in (
         ("belong together", lambda: filter_views(frames, frames[:2] > 0, config, settings)),
         ("belong together", lambda: filter_views(frames, frames > 0, config, settings, prompt=5)),
+        ("one speed", lambda: filter_views(frames, frames > 0, one_speed, FilterConfig(counts=(1, 2)))),
         ("plain worlds", lambda: filter_views(frames, frames > 0, general, settings)),  # type: ignore[arg-type]
         ("particles", lambda: FilterConfig(particles=1)),
+        ("counts", lambda: FilterConfig(counts=())),
+        ("counts", lambda: FilterConfig(counts=(0,))),
         ("sharpness", lambda: FilterConfig(sharpness=0.0)),
     ):
         with pytest.raises(UsageError, match=message):
