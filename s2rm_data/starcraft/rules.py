@@ -102,6 +102,13 @@ def refusal(
     return f"agent {agent} ({unit.name}) cannot do action {wanted} now; allowed are {allowed}"
 
 
+def action_along(dx: float, dy: float) -> Action:
+    """The move along the larger difference, as SMAC's heuristic walks."""
+    if abs(dx) > abs(dy):
+        return Action.EAST if dx > 0 else Action.WEST
+    return Action.NORTH if dy > 0 else Action.SOUTH
+
+
 # -- masks
 
 

@@ -31,7 +31,7 @@ from s2rm_data.core.seeding import MAX_SEED, sequence_seeds
 from s2rm_data.generators.sc2.making.battle_config import CODES, PAPER_TEST, PAPER_TRAINING, Sc2Config, array_specs
 from s2rm_data.starcraft import polar, scenarios
 from s2rm_data.starcraft.engine import Engine
-from s2rm_data.starcraft.polar import HECS_STATES, render, terrain_height
+from s2rm_data.starcraft.polar import DRAWN_FROM, render, terrain_height
 from s2rm_data.starcraft.policies import POLICIES, find, is_file, label
 from s2rm_data.starcraft.rollout import Record, members_of, rollout
 
@@ -53,8 +53,7 @@ class Canvas:
         self._drawn = np.zeros(1 + steps * agents * units, np.int64)  # how many cells, and which
         self._length = 0  # of the episode that was drawn last
         self.counts = np.zeros((2, 1), np.int32)
-        self._terrain = terrain_height(config.scenario)
-        self._tables = (*polar.ground(self._terrain, grid), float(grid.radius), *polar.tables(grid))
+        self._view: dict[str, Any] = {"grid": grid, "terrain": terrain_height(config.scenario)}
         categories, hecs, height = self._images.values()
         self._out = (categories, hecs, height.reshape(steps, agents, -1), *self.counts)
 
@@ -65,12 +64,7 @@ class Canvas:
         height[: self._length] = 0
         self.counts[:] = 0
         self._length = int(states["length"][row])
-        position = states["unit_position"][row]
-        found = polar.render_frames(
-            np.array([self._length], dtype=np.int64), position, tuple(states[name][row] for name in HECS_STATES),
-            states["unit_type"][row : row + 1], states["action"][row], *self._tables, self._out, self._drawn,
-        )  # fmt: skip
-        polar.check_on_map(position, found, self._terrain)
+        polar.draw({name: states[name][row : row + 1] for name in DRAWN_FROM}, self._out, self._drawn, **self._view)
         used = {name: image[: self._length].nbytes for name, image in self._images.items()}
         return Lent({name: image[None] for name, image in self._images.items()}, used)
 

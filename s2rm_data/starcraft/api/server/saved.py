@@ -24,6 +24,7 @@ from s2rm_data.starcraft.api.protocol import PLAYER
 from s2rm_data.starcraft.api.server.game import CREATE, KILL, MOST_LOGGED, REPLAY_FORMAT, Command, Event, Game
 from s2rm_data.starcraft.codes import ORDERS, STATS, Action, Order
 from s2rm_data.starcraft.rollout import NOBODY, Record, blank_after_end, blank_record
+from s2rm_data.starcraft.rules import action_along
 from s2rm_data.starcraft.units import LOOPS_PER_STEP
 
 MOST_STEPS = 2000  # drawn of one battle: four times the longest of SMAC's
@@ -203,7 +204,4 @@ def _action(unit: _Seen, target: int, agents: int) -> int:
         return Action.ATTACK + (target if unit.order == Order.HEAL else max(target - agents, 0))
     if unit.order not in (Order.MOVE, Order.ATTACK_MOVE):
         return Action.STOP
-    dx, dy = unit.goal[0] - unit.place[0], unit.goal[1] - unit.place[1]
-    if abs(dx) > abs(dy):
-        return Action.EAST if dx > 0 else Action.WEST
-    return Action.NORTH if dy > 0 else Action.SOUTH
+    return action_along(unit.goal[0] - unit.place[0], unit.goal[1] - unit.place[1])
