@@ -141,7 +141,8 @@ class Features:
         self.ally_shield = any(kind.shield > 0 for kind in ours)
         self.enemy_shield = any(kind.shield > 0 for kind in theirs)
         if generated is not None:
-            self._type_index, self.bits = _generated_index(generated), len(generated.type_order)
+            self._type_index, self.bits = np.zeros((2, _KINDS), dtype=np.int64), len(generated.type_order)
+            self._type_index[:, list(generated.type_order)] = np.arange(self.bits)  # in SMACv2's order
         else:
             self._type_index, self.bits = _type_index(unit_type, agents)
         self._unit_type = unit_type
@@ -175,15 +176,7 @@ class Features:
         )  # fmt: skip
         self._flags = np.array(flags, dtype=np.bool_)
         self._body = np.empty((vectors.SCRATCH_ROWS, len(unit_type)))
-        self._no_time = np.zeros(0)
         self.observation_size, self.state_size = self._observation_size(), self._state_size()  # O, S
-
-    @property
-    def type_bits(self) -> NDArray[np.float64]:
-        """(U, bits) one-hot types."""
-        side = (np.arange(len(self._unit_type)) >= self.agents).astype(np.int64)
-        one_hot: NDArray[np.float64] = np.eye(max(self.bits, 1))[self._type_index[side, self._unit_type]]
-        return one_hot[:, : self.bits]
 
     def type_index(self, unit_type: int, *, ours: bool) -> int:
         """The place of a type among the one-hot bits of its side."""
@@ -233,7 +226,7 @@ class Features:
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
         vectors.write_observations(
             snapshot.position, snapshot.health, snapshot.shield, self.kinds(snapshot), available,
-            self._last(last_actions, B), self._time(time, B), self._looking(looking), self.half_angle, self._stats,
+            *self._so_far(B, last_actions, time), self._looking(looking), self.half_angle, self._stats,
             self._type_index, self._ground, self._around, self._widths, self._shields, self._flags,
             *(traits or _NONE), self._body, out,
         )  # fmt: skip
@@ -264,6 +257,13 @@ class Features:
             raise ValueError("a conic field of view needs the directions of looking")
         return self._nowhere if looking is None else looking
 
+    def _so_far(
+        self, battles: int, last: NDArray[np.int64] | None, time: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Last actions and time, where none are given those before the first step."""
+        none = np.full((battles, self.agents), NO_ACTION) if last is None else last
+        return none, np.zeros(battles) if time is None else time
+
     def kinds(self, snapshot: Snapshot) -> NDArray[np.uint8]:
         """(B, U) unit types, battle by battle."""
         if snapshot.unit_type.ndim == 2:
@@ -276,14 +276,6 @@ class Features:
     def full_health(self, snapshot: Snapshot) -> NDArray[np.float64]:
         """(B, N) what each agent has at most."""
         return self._stats[self.kinds(snapshot)[:, : self.agents], vectors.AGENT_HEALTH]
-
-    def _time(self, time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
-        if time is None and len(self._no_time) < battles:
-            self._no_time = np.zeros(battles)
-        return self._no_time if time is None else time
-
-    def _last(self, last_actions: NDArray[np.int64] | None, battles: int) -> NDArray[np.int64]:
-        return np.full((battles, self.agents), NO_ACTION) if last_actions is None else last_actions
 
     def state(
         self,
@@ -298,7 +290,7 @@ class Features:
         out = np.zeros((B, self.state_size), dtype=np.float32)
         vectors.write_states(
             snapshot.position, snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops,
-            self.kinds(snapshot), self._last(last_actions, B), self._time(time, B), self._looking(looking),
+            self.kinds(snapshot), *self._so_far(B, last_actions, time), self._looking(looking),
             self.options.conic_fov, self._stats, self._type_index, self._shields, self.bits, self.actions,
             self.options.state_last_action, self.options.state_timestep_number, *(traits or _NONE)[:2], out,
         )  # fmt: skip
@@ -317,13 +309,6 @@ def _stats(*, own_ranges: bool) -> NDArray[np.float64]:
         health = kind.health, kind.most_health(enemy=True)
         table[number] = *health, max(kind.shield, 1.0), cooldown, kind.is_healer, sight
     return table
-
-
-def _generated_index(generated: Generated) -> NDArray[np.int64]:
-    """(2, types) as `_type_index`, in SMACv2's order."""
-    index = np.zeros((2, _KINDS), dtype=np.int64)
-    index[:, list(generated.type_order)] = np.arange(len(generated.type_order))
-    return index
 
 
 def _type_index(unit_type: NDArray[np.uint8], agents: int) -> tuple[NDArray[np.int64], int]:

@@ -12,7 +12,7 @@ Armies, spawn points, orders and terrain of SMAC's maps are those of the map fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from s2rm_data.core.errors import UsageError, did_you_mean
@@ -181,15 +181,18 @@ def parse(name: str) -> Scenario:
     if name in SMAC:
         return SMAC[name]
     if name.startswith(generated.PREFIX):
-        return _generated(name)
+        drawn = generated.parse_generated(name)
+        limit, flat = generated.LIMIT_STEPS, generated.TERRAIN
+        return replace(_scenario(name, (), (), limit, flat, Order.IDLE), generated=drawn)
     ours, separator, theirs = name.partition("_vs_")
     if not separator:
         theirs = ours
     for army in (ours, theirs):
         if not _tokens(army):
+            letters = ", ".join(f"{unit.letters} {unit.name}" for unit in UNIT_TYPES.values())
             there_are = (
                 f"there are {', '.join(names())}, and any armies spelled by numbers and letters such as 3s5z or "
-                f"7s4z_vs_3c ({_letters()})"
+                f"7s4z_vs_3c ({letters})"
             )
             raise UsageError(f"no scenario {name!r}{did_you_mean(name, names(), there_are)}")
     _check_army(name, "agents'", ours)
@@ -197,22 +200,6 @@ def parse(name: str) -> Scenario:
     count = sum(number for _, number in _tokens(ours))
     limit_steps = next(limit for most, limit in _LIMITS if count <= most)
     return _scenario(name, ours, theirs, limit_steps)
-
-
-def _generated(name: str) -> Scenario:
-    return Scenario(
-        name=name,
-        agents=(),
-        enemies=(),
-        limit_steps=generated.LIMIT_STEPS,
-        terrain=generated.TERRAIN,
-        order=Order.IDLE,
-        generated=generated.parse_generated(name),
-    )
-
-
-def _letters() -> str:
-    return ", ".join(f"{unit.letters} {unit.name}" for unit in UNIT_TYPES.values())
 
 
 def _check_army(name: str, whose: str, spelling: str) -> None:

@@ -100,8 +100,8 @@ class EnvOptions(FeatureOptions):
 
     def rewards(self, *, clipped: bool) -> Rewards:
         """`clipped`: SMACv2's."""
-        numbers = [float(getattr(self, f"reward_{name}")) for name in Rewards._fields[:4]]
-        return Rewards(*numbers, self.reward_sparse, self.reward_only_positive, clipped)
+        death, win, defeat, scale = (float(getattr(self, f"reward_{name}")) for name in Rewards._fields[:4])
+        return Rewards(death, win, defeat, scale, self.reward_sparse, self.reward_only_positive, clipped)
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(EnvOptions) if not field.name.endswith("_told"))

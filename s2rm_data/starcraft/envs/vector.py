@@ -63,12 +63,6 @@ class PolarView:
         images = render(states, grid=self.grid, terrain=self._terrain)
         return {name: images[name][:, 0] for name in IMAGES}
 
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of one agent's images."""
-        cells = (self.grid.radial, self.grid.angular)
-        return {"categories": (*cells, 3), "hecs": (*cells, 4), "height": cells}
-
 
 MOST_BATTLES = 65_536
 _MOST_AHEAD = 32  # battles of one environment that are set up together: one by one costs ten times as much
@@ -123,15 +117,12 @@ class VectorEnv:
         self.battles = BattleBatch(self.options, self.count)
         self.polar = PolarView(self.battles, radial, angular, radius) if observation == "polar" else None
         self.agents, self.actions, self.limit = self.battles.agents, self.battles.actions, self.battles.limit
-        self.observation_size, self.state_size = self.battles.features.observation_size, self._state_size()
+        features = self.battles.features
+        self.observation_size, observed = features.observation_size, self.agents * features.observation_size
+        self.state_size = observed if self.options.obs_instead_of_state else features.state_size
         self._ahead = max(1, min(_MOST_AHEAD, _AHEAD_TOGETHER // self.count))
         self._begun = False
         self._seed(seed)
-
-    def _state_size(self) -> int:
-        features = self.battles.features
-        as_observations = self.agents * features.observation_size
-        return as_observations if self.options.obs_instead_of_state else features.state_size
 
     def _seed(self, seed: int) -> None:
         self.seed: int = checked("seed", seed, Annotated[int, between(0, MAX_SEED)])
@@ -184,11 +175,7 @@ class VectorEnv:
         if len(rows):
             final = self._final(rows)
             self._begin(rows)
-        ends = {
-            "battle_won": outcome == WIN,
-            "dead_allies": dead[:, 0],
-            "dead_enemies": dead[:, 1],
-        }
+        ends = {"battle_won": outcome == WIN, "dead_allies": dead[:, 0], "dead_enemies": dead[:, 1]}
         return self.observe(), reward, terminated, truncated, self._info() | ends | final
 
     def _without(self, actions: Any, rows: NDArray[np.int64]) -> Any:
@@ -268,14 +255,10 @@ def observation_space(env: VectorEnv, leading: tuple[int, ...] = ()) -> spaces.S
     if env.polar is None:
         most = np.inf if env.options.fully_observable else 1.0  # distances are shares of the sight
         return spaces.Box(-most, most, (*leading, env.observation_size), np.float32)
-    shapes = {name: (*leading, *shape) for name, shape in env.polar.shapes.items()}
-    return spaces.Dict(
-        {
-            "categories": spaces.Box(0, 255, shapes["categories"], np.uint8),
-            "hecs": spaces.Box(0, 2, shapes["hecs"], np.float32),
-            "height": spaces.Box(0, 255, shapes["height"], np.uint8),
-        }
-    )
+    cells = (*leading, env.polar.grid.radial, env.polar.grid.angular)
+    images = {"categories": (255, 3), "hecs": (2, 4), "height": (255,)}  # the highest value, and channels
+    kinds = {name: np.float32 if name == "hecs" else np.uint8 for name in images}
+    return spaces.Dict({n: spaces.Box(0, most, (*cells, *k), kinds[n]) for n, (most, *k) in images.items()})
 
 
 MASKS = ("obs", "info", "rllib")

@@ -9,6 +9,7 @@ A trained policy is a file of the user's (`_network.py`), named by its path: `fi
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +46,6 @@ def find(name: str) -> Policy:
 
 def __getattr__(name: str) -> Any:
     """`Policy` and `policy`, what a policy file is made of; imported when asked for, because they compile code."""
-    if name == "Policy":
-        from s2rm_data.starcraft.policies._view import Policy
-
-        return Policy
-    if name == "policy":
-        from s2rm_data.starcraft.policies._view import policy
-
-        return policy
+    if name in ("Policy", "policy"):
+        return getattr(importlib.import_module(f"{__name__}._view"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,8 +34,8 @@ def abilities_of(number: int) -> list[Ability]:
     """What a unit type can be ordered to do."""
     unit = UNIT_TYPES[number]
     moves = [Ability.MOVE, Ability.PATROL, Ability.SMART] if unit.speed_per_second else []
-    aims = [Ability.HEAL] if unit.is_healer else [Ability.ATTACK]
-    return [Ability.STOP, *moves, *aims] + ([Ability.ATTACK] if unit.is_healer else [])
+    aims = [Ability.HEAL] if unit.is_healer else []
+    return [Ability.STOP, *moves, *aims, Ability.ATTACK]
 
 
 def give(game: Game, command: Any) -> int:
@@ -99,9 +99,7 @@ def _resolve(
         return Command(kind=Order.IDLE)
     if command.HasField("target_unit_tag"):
         return _aim(game, slot, ability, command.target_unit_tag)
-    if not command.HasField("target_world_space_pos"):
-        return MUST_TARGET_UNIT
-    if ability == Ability.HEAL:
+    if ability == Ability.HEAL or not command.HasField("target_world_space_pos"):
         return MUST_TARGET_UNIT
     asked = (command.target_world_space_pos.x, command.target_world_space_pos.y)
     if not all(np.isfinite(coordinate) for coordinate in asked):
