@@ -316,15 +316,3 @@ def render(
     images = {"categories": categories, "hecs": hecs, "height": height.reshape(shape)}
     batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}
     return {**batched, "units_in_view": in_view, "units_lost": lost}
-
-
-@compiled()
-def wipe(drawn, categories, hecs):  # type: ignore[no-untyped-def]
-    """Blanks the cells noted in `drawn`; categories (cells, 3), hecs (cells, 4)."""
-    for k in range(1, drawn[0] + 1):
-        cell = drawn[k]
-        for channel in range(categories.shape[1]):
-            categories[cell, channel] = 0
-        for channel in range(hecs.shape[1]):
-            hecs[cell, channel] = 0.0
-    drawn[0] = 0

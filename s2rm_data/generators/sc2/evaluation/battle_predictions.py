@@ -9,19 +9,15 @@ they choose.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from s2rm_data.core.errors import UsageError
-from s2rm_data.evaluation.blocks import Piece
-from s2rm_data.evaluation.runs import Run
 from s2rm_data.generators.sc2.inspection.battle_scene import HEAT, NOTHING, hecs_titles, type_palette
 from s2rm_data.generators.sc2.learning import battle_scores as polar
 from s2rm_data.inspection.scene import Addition, Curve, Curves, Palette, Picture, Pictures
@@ -41,12 +37,6 @@ class BattleForesight:
     first: int
     batch: Batch
     prediction: polar.PolarPrediction
-
-
-def foresee(run: Run, piece: Piece, *, start: int, dropped: float) -> BattleForesight:
-    batch = piece.dropped(dropped)
-    prediction = roll_out(run.model, batch, start) if start else run.predict(batch)
-    return BattleForesight(first=start or 1, batch=batch, prediction=prediction)
 
 
 def roll_out(model: WorldModel, batch: Batch, start: int) -> polar.PolarPrediction:
@@ -115,7 +105,7 @@ def _pictures(
         return [
             Picture(
                 title=f"{title}: {which}",
-                values=_levels(values, divisor),
+                values=(values.float() * divisor).round().clamp(0, 255).to(torch.uint8).cpu().numpy(),
                 palette=palette,
                 divisor=divisor,
                 polar=True,
@@ -135,11 +125,6 @@ def _pictures(
     ]
 
 
-def _levels(values: Tensor, divisor: int) -> NDArray[np.uint8]:
-    scaled = (values.float() * divisor).round().clamp(0, 255)
-    return scaled.to(torch.uint8).cpu().numpy()
-
-
 def _scores(result: BattleForesight, targets: polar.PolarTargets, *, held: bool) -> Curves:
     """F1 of the friendly markers of all agents, step by step, beside a copy of the last images that were shown."""
     batch, first = result.batch, result.first
@@ -151,9 +136,8 @@ def _scores(result: BattleForesight, targets: polar.PolarTargets, *, held: bool)
         at = slice(step, step + 1)
         wanted, mask = polar.PolarTargets(*(part[:, at] for part in targets)), batch.query_mask[:, first - 1 :][:, at]
         model.append(polar.PolarCounts.of([part[:, at] for part in result.prediction], wanted, mask).scores()["fm_f1"])
-        asked = dataclasses.replace(batch, query_mask=mask, targets=wanted)
         image: Any = tuple(part[:, at] for part in copied)
-        copy.append(polar.image_counts(image, asked).scores()["fm_f1"])
+        copy.append(polar.PolarCounts.of_images(image, wanted, mask).scores()["fm_f1"])
     curves = (
         Curve(title="model", values=np.array(model), colour="#d55e00", first=first),
         Curve(title="copy of the last images", values=np.array(copy), colour="#888888", first=first),

@@ -60,7 +60,8 @@ class Canvas:
     def draw(self, states: Mapping[str, NDArray[Any]], row: int) -> Lent:
         """What `polar.render` gives for episode `row` of some states. The images are good until the next call."""
         categories, hecs, height = self._images.values()
-        polar.wipe(self._drawn, categories.reshape(-1, 3), hecs.reshape(-1, 4))
+        cells = self._drawn[1 : 1 + self._drawn[0]]
+        categories.reshape(-1, 3)[cells], hecs.reshape(-1, 4)[cells], self._drawn[0] = 0, 0, 0
         height[: self._length] = 0
         self.counts[:] = 0
         self._length = int(states["length"][row])
@@ -139,15 +140,17 @@ class Sc2Split(SplitSource):
         )
 
     def produce(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        record = self._episodes(start, stop)
+        values = record | render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
+        return {spec.name: values[spec.name] for spec in self.arrays}
+
+    def _episodes(self, start: int, stop: int) -> Record:
         parts = []
         for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
             first = block * BLOCK
             rows = slice(max(start - first, 0), min(stop - first, BLOCK))
             parts.append({name: values[rows] for name, values in self._block(block).items()})
-        record = parts[0] if len(parts) == 1 else {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-        images = render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
-        values = record | images
-        return {spec.name: values[spec.name] for spec in self.arrays}
+        return parts[0] if len(parts) == 1 else {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
         """The states of a block at once, its images one by one; see `SplitSource.lend`."""

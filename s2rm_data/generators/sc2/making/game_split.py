@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from s2rm_data.core.errors import S2RMError
 from s2rm_data.core.schema import Lent
@@ -18,7 +17,6 @@ from s2rm_data.generators.sc2.making.battle_source import Sc2Split
 from s2rm_data.starcraft import scenarios
 from s2rm_data.starcraft.api.client.battle import GameBattle
 from s2rm_data.starcraft.api.client.process import GameFault, GameProcess, Games
-from s2rm_data.starcraft.polar import render, terrain_height
 from s2rm_data.starcraft.rollout import Record, rollout
 
 ATTEMPTS = 3
@@ -40,12 +38,10 @@ class GameSplit(Sc2Split):
     def command(self) -> str:
         return f"{super().command} --backend starcraft2"
 
-    def produce(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    def _episodes(self, start: int, stop: int) -> Record:
         seeds = sequence_seeds(self.seed, self.group, start, stop)
         episodes = [play_episode(self.games, self.config, int(seed)) for seed in seeds]
-        record = {name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]}
-        values = record | render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
-        return {spec.name: values[spec.name] for spec in self.arrays}
+        return {name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]}
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
         for number in range(start, stop):
