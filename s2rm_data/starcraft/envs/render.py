@@ -17,7 +17,6 @@ from s2rm_data.starcraft import battle_paint as paint
 from s2rm_data.starcraft.codes import Order
 from s2rm_data.starcraft.envs.battles import BattleBatch
 from s2rm_data.starcraft.envs.vector import VectorEnv
-from s2rm_data.starcraft.units import UNIT_TYPES
 
 MODES = ("human", "rgb_array")
 FRAMES_PER_SECOND = 6
@@ -68,16 +67,9 @@ class Renderer:
                 self._draw_cone(pen, row, agent, places[agent])
         for unit in alive:
             paint.draw_unit(
-                pen,
-                UNIT_TYPES[int(self._battles.engine.kinds[row, unit])],
-                places[unit],
-                self._scale,
-                health=float(seen.health[row, unit]),
-                shield=float(seen.shield[row, unit]),
-                letters=self._font,
-                colour=paint.side_colour(unit, agents),
-                enemy=unit >= agents,
-            )
+                pen, int(self._battles.engine.kinds[row, unit]), places[unit], self._scale, self._font,
+                health=float(seen.health[row, unit]), shield=float(seen.shield[row, unit]), enemy=unit >= agents,
+            )  # fmt: skip
         return np.asarray(image)
 
     def _draw_cone(self, pen: ImageDraw.ImageDraw, row: int, agent: int, place: tuple[float, float]) -> None:
