@@ -59,8 +59,6 @@ class Outcome(IntEnum):
 
 
 class Ability(IntEnum):
-    """Ability ids of the SC2 API."""
-
     SMART = 1
     STOP = 4
     MOVE = 16

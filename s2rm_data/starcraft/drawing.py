@@ -126,7 +126,6 @@ class _Picture:
         return picture.reduce(_SHARPNESS)
 
     def _draw_view(self, pen: Any, step: int) -> None:
-        """Sight and weapon range of the chosen agent, and the polar grid it is seen through."""
         place = self._places[step, self._agent]
         kind = self._kind
         x, y = place.tolist()
@@ -182,7 +181,6 @@ class _Picture:
             yield Image.frombuffer("RGB", (side, side), shown.tobytes(), "raw", "RGBX", 0, 1)
 
     def _channel(self, step: int, number: int) -> NDArray[Any]:
-        """(I * J,)."""
         episode, at = self._episode, (step, self._agent)
         if number < 3:
             return episode["categories"][at][..., number].ravel()

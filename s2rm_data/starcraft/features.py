@@ -102,7 +102,6 @@ class Traits(NamedTuple):
     first: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)  # (B, N) the enemy from which on an agent observes
 
     def of(self, rows: NDArray[np.int64]) -> Traits:
-        """Those of some battles."""
         parts: list[NDArray[Any]] = [part.take(rows, axis=0) if len(part) else part for part in self]
         return Traits(*parts)
 
@@ -179,12 +178,10 @@ class Features:
         self.observation_size, self.state_size = self._observation_size(), self._state_size()  # O, S
 
     def type_index(self, unit_type: int, *, ours: bool) -> int:
-        """The place of a type among the one-hot bits of its side."""
         return int(self._type_index[0 if ours else 1, unit_type])
 
     @property
     def sight(self) -> NDArray[np.float64]:
-        """(K,) sight ranges by unit type."""
         return self._stats[:, vectors.SIGHT_RANGE]
 
     def sight_range(self, unit_type: int) -> float:

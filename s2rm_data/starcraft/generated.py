@@ -92,7 +92,6 @@ class Generated:
 
     @property
     def chances(self) -> dict[str, float]:
-        """By unit type."""
         return RACES[self.race].weights if self.weights is None else dict(self.weights)
 
     @property

@@ -117,7 +117,6 @@ def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
 
 @compiled(forceinline=True)
 def action_category(action, unit_type):  # type: ignore[no-untyped-def]
-    """Category of what a living agent does, from its SMAC action."""
     if action == codes.Action.NO_OP:
         return codes.NOBODY
     if action < codes.Action.ATTACK:

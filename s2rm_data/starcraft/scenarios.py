@@ -65,7 +65,6 @@ class Scenario:
 
     @property
     def agent_types(self) -> tuple[int, ...]:
-        """Unit types that agents may have."""
         return self.generated.unit_types if self.generated else tuple(squad.unit_type for squad in self.agents)
 
     @property
@@ -79,7 +78,6 @@ class Scenario:
 
     @property
     def has_healers(self) -> bool:
-        """Whether a unit of either side may be one."""
         return self.heals or any(UNIT_TYPES[number].is_healer for number in self.enemy_types)
 
 

@@ -99,7 +99,6 @@ class EnvOptions(FeatureOptions):
         return self._drawn[0]
 
     def rewards(self, *, clipped: bool) -> Rewards:
-        """`clipped`: SMACv2's."""
         death, win, defeat, scale = (float(getattr(self, f"reward_{name}")) for name in Rewards._fields[:4])
         return Rewards(death, win, defeat, scale, self.reward_sparse, self.reward_only_positive, clipped)
 

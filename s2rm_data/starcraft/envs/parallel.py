@@ -145,7 +145,6 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         return {name: {**ends, "action_mask": masks[self._slot[name]]} for name in self.agents}
 
     def state(self) -> NDArray[np.float32]:
-        """(S,) SMAC's global state."""
         return self._battles.state()[0]
 
 

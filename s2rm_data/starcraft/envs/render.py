@@ -73,7 +73,6 @@ class Renderer:
         return np.asarray(image)
 
     def _draw_cone(self, pen: ImageDraw.ImageDraw, row: int, agent: int, place: tuple[float, float]) -> None:
-        """The two edges of what an agent with a conic field of view sees."""
         battles = self._battles
         reach = battles.features.sight_range(int(battles.engine.kinds[row, agent])) * self._scale
         x, y = battles.looking[row, agent]  # type: ignore[index]

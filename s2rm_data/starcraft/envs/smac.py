@@ -304,7 +304,6 @@ class StarCraft2Env(SmacQueries):
         return self.get_obs()[self._agent(agent_id)]
 
     def get_state(self) -> NDArray[np.float32]:
-        """(S,)"""
         self._require_battle()
         return self._battles.state()[0]
 
@@ -389,7 +388,6 @@ class StarCraft2Env(SmacQueries):
         """In SMACv2 it draws the cones of sight into the game's window; here every frame shows them."""
 
     def close(self) -> None:
-        """Close the window, if there is one."""
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None

@@ -58,7 +58,6 @@ def api_ids(battles: BattleBatch) -> list[int]:
 
 
 def type_of_id(battles: BattleBatch, api_id: int) -> UnitType:
-    """The unit type behind an id of this map."""
     ids = api_ids(battles)
     return UNIT_TYPES[int(battles.engine.kinds[0, ids.index(api_id)])]
 
@@ -306,7 +305,6 @@ class SmacQueries(MultiAgentEnv):
         return np.concatenate([np.array(drawn, dtype=np.float32), bits])
 
     def get_capabilities(self) -> NDArray[np.float32]:
-        """(N * K,)"""
         return np.concatenate([self.get_capabilities_agent(agent) for agent in range(self.n_agents)])
 
     def get_enemy_num_attributes(self) -> int:
@@ -349,7 +347,6 @@ class SmacQueries(MultiAgentEnv):
         return names + ["unused"] * self._extra_time + ["timestep"] * options.obs_timestep_number
 
     def get_state_feature_names(self) -> list[str]:
-        """What the numbers of the state are, as SMACv2 calls them."""
         options, names = self._options, []
         if options.obs_instead_of_state:
             return [f"{name}_of_agent_{a}" for a in range(self.n_agents) for name in self.get_obs_feature_names()]

@@ -225,7 +225,6 @@ class VectorEnv:
 
     @cached_property
     def single_observation_space(self) -> spaces.Space:
-        """What the agents of one environment observe."""
         return observation_space(self, (self.agents,))
 
     @cached_property

@@ -24,7 +24,6 @@ POLICIES = Registry(package=__name__, kind="policy", hint="s2rm-data sc2 --list 
 
 
 def is_file(name: str) -> bool:
-    """Whether a policy is named by the path of its file."""
     return name.endswith(".safetensors")
 
 
@@ -34,7 +33,6 @@ def label(name: str) -> str:
 
 
 def find(name: str) -> Policy:
-    """The policy of a name or of a file."""
     if not is_file(name):
         return POLICIES.load(name)
     from s2rm_data.starcraft.policies._network import load_network

@@ -31,7 +31,6 @@ def paper_robustness(score: str, active_percent: int) -> Mapping[str, float]:
 
 
 def paper_models() -> list[str]:
-    """Models of the paper's StarCraft II tables, in its order."""
     return list(paper_tables()["ood"]["scores"]["1s2z"])
 
 
@@ -77,7 +76,6 @@ class BattleResults:
 def robustness_tables(
     results: BattleResults, entries: Sequence[Entry], references: Mapping[str, Reference], world: str
 ) -> list[Table]:
-    """A score by the share of active agents, one table per score."""
     scenarios = ", ".join(path.split("/")[1] for path in results.val_groups)
     episodes = sum(results.episodes[path] for path in results.val_groups)
     everyone = all(_trained(entries, path) == (True,) for path in results.val_groups)

@@ -81,8 +81,6 @@ DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never se
 
 @dataclass(frozen=True, kw_only=True)
 class Sc2Split(SplitSource):
-    """One split as a `schema.SplitSource`."""
-
     config: Sc2Config
     seed: Annotated[int, between(0, MAX_SEED)]
     split: Annotated[str, one_of(*SPLITS)]
@@ -130,7 +128,6 @@ class Sc2Split(SplitSource):
 
     @property
     def command(self) -> str:
-        """The command line that makes this split and no other."""
         c = self.config
         counts = " ".join(f"--{name} {self.count if name == self.split else 0}" for name in ("train", "val", "test"))
         return (
@@ -187,8 +184,6 @@ class Sc2Split(SplitSource):
 
 
 class _Recent(threading.local):
-    """What a thread keeps for its next call."""
-
     key: tuple[Sc2Split, int] | None = None
     record: Record | None = None
     canvas_key: tuple[Any, ...] | None = None
@@ -207,7 +202,6 @@ def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
 
 
 def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
-    """The split that was stored with these settings, if the engine played it."""
     backend = settings["backend"]
     if backend != "engine":
         raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")

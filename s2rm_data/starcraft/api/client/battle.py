@@ -98,7 +98,6 @@ class GameBattle:
         raise GameFault(f"{what} did not appear: there are {len(ours)} agents and {len(theirs)} enemies")
 
     def _custom_types(self, host: Scenario) -> dict[int, int]:
-        """Id -> unit type of the map's own agents."""
         ours, _ = armies(self._observation)
         types = protocol.types_by_id((unit.unit_type for unit in ours), (squad.unit_type for squad in host.agents))
         if not types:

@@ -26,8 +26,6 @@ from s2rm_data.starcraft.units import SMAC_RANK
 
 @dataclass(frozen=True, kw_only=True)
 class Slots:
-    """Who stands in which slot, for a whole episode."""
-
     tags: tuple[int, ...]  # (U,)
     unit_type: NDArray[np.uint8]  # (U,)
     agents: int

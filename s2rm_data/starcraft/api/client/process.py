@@ -30,7 +30,6 @@ class GameFault(Exception):  # noqa: N818 - said of the game
 
 
 def game_folder() -> Path:
-    """Where the game is, or an error that says why there is none."""
     given = os.environ.get("SC2PATH")
     folder = Path(given or DEFAULT_FOLDER).expanduser()
     said = f"SC2PATH is {given!r}" if given else f"SC2PATH is not set, and {DEFAULT_FOLDER} is the usual place"
@@ -70,8 +69,6 @@ def faults() -> Iterator[None]:
 
 
 class GameProcess:
-    """One running game and pysc2's controller of it."""
-
     def __init__(self, response_seconds: int = RESPONSE_SECONDS) -> None:
         require_pysc2()
         folder = game_folder()
@@ -121,7 +118,6 @@ class GameProcess:
             self.controller.join_game(api.RequestJoinGame(race=race, options=api.InterfaceOptions(raw=True)))
 
     def close(self) -> None:
-        """End the process, whatever state it is in."""
         for part, end in ((self.controller, "quit"), (self._process, "close")):
             if part is not None:
                 with contextlib.suppress(GameFault), faults():

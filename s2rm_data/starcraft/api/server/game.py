@@ -52,7 +52,6 @@ _SOMEBODY = scenarios.parse("1m")
 
 
 def scenario_of_map(map_name: str) -> Scenario:
-    """What is fought on a map that is asked for."""
     return _FLAT if map_name == FLAT_MAP else scenarios.parse(map_name.removesuffix(BATTLE_SUFFIX))
 
 
@@ -158,7 +157,6 @@ class Game:
         return self.custom[number] if passive and number in self.custom else STANDARD_ID[number]
 
     def slot(self, tag: int) -> int | None:
-        """The slot of a living unit."""
         return self.slot_of[tag] if tag in self._living else None
 
     def run(self, loops: int, check: Callable[[], None] = lambda: None) -> None:

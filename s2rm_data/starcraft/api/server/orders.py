@@ -31,7 +31,6 @@ _WHOLE = 2.0**-17
 
 
 def abilities_of(number: int) -> list[Ability]:
-    """What a unit type can be ordered to do."""
     unit = UNIT_TYPES[number]
     moves = [Ability.MOVE, Ability.PATROL, Ability.SMART] if unit.speed_per_second else []
     aims = [Ability.HEAL] if unit.is_healer else []
@@ -51,7 +50,6 @@ def give(game: Game, command: Any) -> int:
 
 
 def _controlled(game: Game, tag: int) -> int | None:
-    """The slot of a living unit that the client may order."""
     slot = game.slot(tag)
     return None if slot is None or (game.owner(slot) != PLAYER and not game.control_enemy) else slot
 

@@ -43,7 +43,6 @@ class SavedBattle:
 
 
 def is_replay(path: Path) -> bool:
-    """Whether a file begins as the server's replays do."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -124,7 +123,6 @@ class _Player:
                 return  # on another map, the next loop would begin the next battle
 
     def obey(self) -> None:
-        """What was ordered by now."""
         while self._events and self._events[-1].loop <= self.game.loop:
             event = self._events.pop()
             slot = self.game.slot(event.tag)
@@ -137,7 +135,6 @@ class _Player:
                 self.game.obey(slot, Command(kind=kind, target=event.target, goal=event.goal))
 
     def look(self) -> dict[int, _Seen]:
-        """The living, by tag."""
         game, seen, orders = self.game, self.game.arena.snapshot(), self.game.arena.orders()
         units = {}
         for slot in game.alive:
@@ -199,7 +196,6 @@ def _record(frames: list[dict[int, _Seen]], player: _Player, seed: int) -> Recor
 
 
 def _action(unit: _Seen, target: int, agents: int) -> int:
-    """The nearest of SMAC's actions."""
     if target >= 0 and unit.order != Order.MOVE:
         return Action.ATTACK + (target if unit.order == Order.HEAL else max(target - agents, 0))
     if unit.order not in (Order.MOVE, Order.ATTACK_MOVE):
