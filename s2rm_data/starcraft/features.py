@@ -84,10 +84,6 @@ class FeatureOptions:
     def __post_init__(self) -> None:
         check_fields(self)
 
-    @property
-    def own_health(self) -> bool:
-        return self.obs_all_health or self.obs_own_health
-
 
 _NOT_DRAWN = np.zeros((0, 0))
 _ANYWHERE = np.ones((SIZE, SIZE), dtype=np.bool_)  # to walk
@@ -152,24 +148,23 @@ class Features:
         self.rules = rules.table(own_ranges=own_ranges, least=o.min_attack_range)
         self._everywhere = self.rules.copy()
         self._everywhere[:, rules.REACH] = np.inf
-        self._terrain = terrain
-        grid = terrain.pathing if terrain else _ANYWHERE
+        self._pathing = terrain.pathing if terrain else _ANYWHERE
         self._move_amount = float(move_amount)
         height = terrain.height if terrain else np.ones((SIZE, SIZE))
-        self._ground = np.stack([grid.astype(np.float64), height])  # (2, 32, 32)
+        self._ground = np.stack([self._pathing.astype(np.float64), height])  # (2, 32, 32)
         self._around = (AROUND * move_amount).astype(np.int64)
-        health = o.obs_all_health
+        health, own_health = o.obs_all_health, o.obs_all_health or o.obs_own_health
         self.enemy_width = 4 + health * (1 + self.enemy_shield) + self.bits
         traits = (o.attack_told is not None) + (o.health_told is not None)
         self.cap_size = traits + self.bits  # what a battle draws for an agent
         self.ally_width = 4 + health * (1 + self.ally_shield) + self.cap_size + self.actions * o.obs_last_action
         self.move_width = 4 + vectors.PATHING_POINTS * o.obs_pathing_grid + vectors.HEIGHT_POINTS * o.obs_terrain_height
-        self.own_width = o.own_health * (1 + self.ally_shield) + 2 * o.obs_own_pos + 2 * o.conic_fov + self.cap_size
+        self.own_width = own_health * (1 + self.ally_shield) + 2 * o.obs_own_pos + 2 * o.conic_fov + self.cap_size
         widths = self.move_width, self.enemy_width, self.ally_width, self.attack_at
         self._widths = np.array(widths, dtype=np.int64)
         self._shields = np.array([self.ally_shield, self.enemy_shield], dtype=np.int64)
         flags = (
-            health, o.own_health, o.obs_last_action, o.obs_pathing_grid, o.obs_terrain_height, o.obs_timestep_number,
+            health, own_health, o.obs_last_action, o.obs_pathing_grid, o.obs_terrain_height, o.obs_timestep_number,
             o.obs_own_pos, o.conic_fov, not o.obs_starcraft, o.fully_observable, o.types_told, bool(o.attack_told),
             bool(o.health_told),
         )  # fmt: skip
@@ -186,10 +181,6 @@ class Features:
 
     def sight_range(self, unit_type: int) -> float:
         return float(self._stats[unit_type, vectors.SIGHT_RANGE])
-
-    def shoot_range(self, unit_type: int) -> float:
-        """How far away a target may be, centre to centre."""
-        return float(self.rules[unit_type, rules.REACH])
 
     def _observation_size(self) -> int:
         """SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0; SMACv2
@@ -238,7 +229,7 @@ class Features:
         masks = np.zeros((len(snapshot.health), self.agents, self.actions), dtype=np.bool_)
         rules.write_masks(
             snapshot.position, snapshot.health, self.kinds(snapshot), self._everywhere if everywhere else self.rules,
-            self._terrain.pathing if self._terrain else _ANYWHERE, 0.0, self._move_amount, self.attack_at,
+            self._pathing, 0.0, self._move_amount, self.attack_at,
             self._looking(looking), np.inf if everywhere else self.half_angle, masks,
         )  # fmt: skip
         return masks

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.starcraft import rules
 from s2rm_data.starcraft.codes import STATS, Action, Order, Snapshot
 from s2rm_data.starcraft.engine import Orders
 from s2rm_data.starcraft.features import SIGHT, Features
@@ -88,8 +89,6 @@ class Team:
 
 
 NOBODY = -1
-
-_HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
 
 Record = dict[str, NDArray[Any]]
 
@@ -202,7 +201,7 @@ def record_agent_orders(record: Record) -> None:
     """What agents do in step t is their action t, not the order they were still under when they chose it."""
     action = record["action"].astype(np.int64)
     N = action.shape[2]
-    healer = _HEALER[record["unit_type"][:, None, :N]]
+    healer = rules.table()[record["unit_type"][:, None, :N], rules.HEALS] > 0
     aimed = np.where(healer, Order.HEAL, Order.ATTACK)
     walks = np.where(action >= Action.NORTH, Order.MOVE, Order.IDLE)
     record["unit_order"][:, :, :N] = np.where(action >= Action.ATTACK, aimed, walks)

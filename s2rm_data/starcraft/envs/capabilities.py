@@ -214,13 +214,12 @@ class Knowledge:
         self.seeds[rows], self._place[rows] = seeds, position
         self._told[rows], self._observer[rows], self._fresh[rows] = False, -1, True
         agents = self.attack.shape[1]
-        if self.known.attack is not None:
-            self.attack[rows] = self.known.attack.draw(seeds, agents, _ATTACK)
-        if self.known.health is not None:
-            self.health[rows] = self.known.health.draw(seeds, agents, _HEALTH)
+        for trait, drawn, tag in ((self.known.attack, self.attack, _ATTACK), (self.known.health, self.health, _HEALTH)):
+            if trait is not None:
+                drawn[rows] = trait.draw(seeds, agents, tag)
         if self.known.masked_share is not None:
-            drawn = _draws(seeds, _MASK, self.masked[0].size)
-            self.masked[rows] = (drawn < self.known.masked_share).reshape(len(seeds), *self.masked.shape[1:])
+            masked = _draws(seeds, _MASK, self.masked[0].size) < self.known.masked_share
+            self.masked[rows] = masked.reshape(len(seeds), *self.masked.shape[1:])
 
     def take(self, episode: Mapping[str, Any]) -> None:
         """What an `episode_config` gives to the agents of the only battle, in place of what was drawn."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.core.errors import UsageError
+from s2rm_data.starcraft import rules
 from s2rm_data.starcraft.api.protocol import OPPONENT, PLAYER, STANDARD_ID, custom_ids
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.engine import layout as at
@@ -214,7 +215,7 @@ class SmacQueries(MultiAgentEnv):
         return type_of_id(self._battles, unit.unit_type).shield
 
     def unit_shoot_range(self, agent_id: int) -> float:
-        return self._battles.features.shoot_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))
+        return float(self._battles.features.rules[self._battles.engine.kinds[0, self._agent(agent_id)], rules.REACH])
 
     def unit_sight_range(self, agent_id: int) -> float:
         return self._battles.features.sight_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))

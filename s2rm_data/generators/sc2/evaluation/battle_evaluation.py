@@ -78,7 +78,9 @@ class BattleEvaluation(WorldEvaluation):
         known = [path for path in found if all(path in run.groups for run in trained)] or found
         tests = [path for path in store.groups if path.startswith(f"{name}/") and path.endswith("/test")]
         plan = self.checked(context.runs, {"val": [store[p] for p in known], "test": [store[p] for p in tests]})
-        missing = {group: why_not(group, _choice(context), context) for group in [*plan["val"][:1], *plan["test"]]}
+        missing = {
+            group: why_not(group, Choice(**context.options), context) for group in [*plan["val"][:1], *plan["test"]]
+        }
         if all(missing.values()):
             raise UsageError("; ".join(dict.fromkeys(missing.values())))
         return {**plan, "drawn": [group for group, reason in missing.items() if not reason]}
@@ -103,7 +105,7 @@ class BattleEvaluation(WorldEvaluation):
                 scenario: self.one_step(context, [group], (0.0,), config.sequences)[0.0]
                 for scenario, group in tests.items()
             },
-            examples={group.path: polar_example(group, _choice(context), context) for group in plan["drawn"]},
+            examples={group.path: polar_example(group, Choice(**context.options), context) for group in plan["drawn"]},
         )
 
     def reference_counts(self, piece: Piece, fraction: float) -> dict[str, polar.PolarCounts]:
@@ -153,7 +155,3 @@ class BattleEvaluation(WorldEvaluation):
             page.add_figure(images, name, draw_polar_example(example, page.drawn), caption)
             images.lead = images.lead or images.figures[-1]
         return [agents, *([scenarios] if tables["unseen"] else []), images]
-
-
-def _choice(context: Context) -> Choice:
-    return Choice(**context.options)
