@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -51,9 +50,10 @@ class GameSplit(Sc2Split):
 def played_by(games: Games, splits: Sequence[Sc2Split]) -> list[GameSplit]:
     """The same splits, played in the game. Starts one, to learn its version."""
     version = _with_fresh_games(games, lambda game: game.version, "while it was started")
-    names = [f.name for f in dataclasses.fields(Sc2Split) if not f.name.startswith("_")]
-    kept = [{name: getattr(split, name) for name in names} for split in splits]
-    return [GameSplit(**fields, games=games, game_version=version) for fields in kept]
+    return [
+        GameSplit(config=s.config, seed=s.seed, split=s.split, count=s.count, games=games, game_version=version)
+        for s in splits
+    ]
 
 
 def play_episode(games: Games, config: Sc2Config, seed: int) -> Record:

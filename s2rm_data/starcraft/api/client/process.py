@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.core.errors import MissingComponentError, S2RMError
 from s2rm_data.starcraft.api.protocol import require_protocol, require_pysc2
@@ -197,8 +197,7 @@ class Games:
 ENGINE, STARCRAFT2, AUTO = "engine", "starcraft2", "auto"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     backend: str
     why: str
 
@@ -206,7 +205,7 @@ class Choice:
 def choose(asked: str) -> Choice:
     """The back end to use. `starcraft2` without a game or its packages is an error; `auto` then takes the engine."""
     if asked == ENGINE:
-        return Choice(backend=ENGINE, why="as asked")
+        return Choice(ENGINE, "as asked")
     folder = None
     try:
         folder = game_folder()
@@ -217,5 +216,5 @@ def choose(asked: str) -> Choice:
         why = "since there is no StarCraft II (SC2PATH)"
         if folder or "SC2PATH" in os.environ:  # who sets it wants the game: say what is wrong with it
             why = f"although {f'there is a game in {folder}' if folder else 'SC2PATH is set'}: {missing}"
-        return Choice(backend=ENGINE, why=f"the embedded engine, {why}")
-    return Choice(backend=STARCRAFT2, why="as asked" if asked == STARCRAFT2 else f"the game in {folder}")
+        return Choice(ENGINE, f"the embedded engine, {why}")
+    return Choice(STARCRAFT2, "as asked" if asked == STARCRAFT2 else f"the game in {folder}")
