@@ -129,7 +129,6 @@ class BattleSource(Source):
         self.units = shard_units(groups, limit)
         self.cached = CachedSequences(groups, STATES, limit) if has_cache(groups[0]) else None
         self.query_share = query_share
-        self._lengths = np.concatenate([m.length for m in self.members])
         self._first = np.cumsum([0, *(len(m.length) for m in self.members)])  # of each member's episodes in the source
 
     def __len__(self) -> int:
@@ -139,7 +138,8 @@ class BattleSource(Source):
         """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are; a random
         `query_share` of the agents is asked what it sees.
         """
-        latest = np.maximum(self._lengths[sequence] - 1 - self.steps, 0)
+        lengths = np.concatenate([member.length for member in self.members])[sequence]
+        latest = np.maximum(lengths - 1 - self.steps, 0)
         request = self._request(sequence, random.integers(0, latest + 1))
         if self.query_share == 1.0:
             return request
