@@ -53,7 +53,6 @@ _KINDS = len(UNIT_TYPES) + 1
 # SMAC looks at the terrain around an agent in this order, in moves; last, for the height alone, where it stands.
 AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)], dtype=np.int64)
 NO_ACTION = -1  # as a last action: before the first step
-MOST_LOOKS = 360
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,7 @@ class FeatureOptions:
     # SMACv2's
     obs_own_pos: bool = False
     conic_fov: bool = False
-    num_fov_actions: Annotated[int, between(1, MOST_LOOKS)] = 12  # directions to look in; the cone is as wide as one
+    num_fov_actions: Annotated[int, between(1, 360)] = 12  # directions to look in; the cone is as wide as one
     use_unit_ranges: bool | None = None  # None: SMACv2's scenarios have the unit types' own ranges, SMAC's maps not
     min_attack_range: Annotated[float, between(0, 32)] = rules.MIN_ATTACK_RANGE  # with the unit types' own ranges
     fully_observable: bool = False

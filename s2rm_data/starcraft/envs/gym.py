@@ -33,8 +33,6 @@ try:
 except ImportError:
     raise missing_component("gymnasium", "envs", "a Gymnasium environment") from None
 
-_ENDS = ("battle_won", "dead_allies", "dead_enemies")
-
 
 class TeamEnv(Rendered, gymnasium.Env):
     """One battle. `info` holds `action_mask` (N, A), unless `mask` puts it into the observation, and `state` (S,).
@@ -172,7 +170,8 @@ class TeamVectorEnv(Rendered, gymnasium.vector.VectorEnv):
         for k, row in enumerate(rows):
             images = {name: values[k] for name, values in seen.items()} if isinstance(seen, dict) else seen[k]
             final[row] = masked(self._mask, images, masks.copy())
-        ends = {name: np.where(over, info[name], np.zeros_like(info[name])) for name in _ENDS}
+        names = ("battle_won", "dead_allies", "dead_enemies")
+        ends = {name: np.where(over, info[name], np.zeros_like(info[name])) for name in names}
         if "final_state" in info:
             ends["state"] = np.zeros((self.num_envs, self._env.state_size), dtype=np.float32)
             ends["state"][rows] = info["final_state"]

@@ -33,7 +33,7 @@ from s2rm_data.starcraft import polar, scenarios
 from s2rm_data.starcraft.engine import Engine
 from s2rm_data.starcraft.polar import DRAWN_FROM, render, terrain_height
 from s2rm_data.starcraft.policies import POLICIES, find, is_file, label
-from s2rm_data.starcraft.rollout import Record, members_of, rollout
+from s2rm_data.starcraft.rollout import Battles, Record, members_of, rollout
 
 
 class Canvas:
@@ -193,11 +193,10 @@ class _Recent(threading.local):
 _recent = _Recent()
 
 
-def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
-    """Episodes of these seeds, without images."""
-    scenario = scenarios.parse(config.scenario)
-    epsilon = float(config.epsilon or 0.0)
-    battles = Engine(scenario, seeds, enemy_order=config.enemy_order)
+def play(config: Sc2Config, seeds: NDArray[np.uint64], battles: Battles | None = None) -> Record:
+    """Episodes of these seeds, without images; on the engine unless battles are given."""
+    scenario, epsilon = scenarios.parse(config.scenario), float(config.epsilon or 0.0)
+    battles = battles or Engine(scenario, seeds, enemy_order=config.enemy_order)
     return rollout(battles, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
 
 

@@ -12,11 +12,11 @@ from s2rm_data.core.errors import S2RMError
 from s2rm_data.core.schema import Lent
 from s2rm_data.core.seeding import sequence_seeds
 from s2rm_data.generators.sc2.making.battle_config import Sc2Config
-from s2rm_data.generators.sc2.making.battle_source import Sc2Split
+from s2rm_data.generators.sc2.making.battle_source import Sc2Split, play
 from s2rm_data.starcraft import scenarios
 from s2rm_data.starcraft.api.client.battle import GameBattle
 from s2rm_data.starcraft.api.client.process import GameFault, GameProcess, Games
-from s2rm_data.starcraft.rollout import Record, rollout
+from s2rm_data.starcraft.rollout import Record
 
 ATTEMPTS = 3
 T = TypeVar("T")
@@ -60,15 +60,13 @@ def play_episode(games: Games, config: Sc2Config, seed: int) -> Record:
     """The episode of a seed, each array (1, ...). A game that fails is replaced and the episode played from its
     start.
     """
-    scenario = scenarios.parse(config.scenario)
-    seeds, epsilon = np.array([seed], dtype=np.uint64), float(config.epsilon or 0.0)
 
-    def play(game: GameProcess) -> Record:
+    def once(game: GameProcess) -> Record:
         game.episodes += 1
-        battle = GameBattle(game, scenario, seed)
-        return rollout(battle, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
+        battle = GameBattle(game, scenarios.parse(config.scenario), seed)
+        return play(config, np.array([seed], dtype=np.uint64), battle)
 
-    return _with_fresh_games(games, play, f"in the episode of seed {seed} ({config.scenario})")
+    return _with_fresh_games(games, once, f"in the episode of seed {seed} ({config.scenario})")
 
 
 def _with_fresh_games(games: Games, work: Callable[[GameProcess], T], when: str) -> T:
