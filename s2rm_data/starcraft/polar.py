@@ -86,10 +86,6 @@ class PolarGrid:
     def rho(self) -> float:
         return self.radius / self.radial
 
-    def edges(self) -> NDArray[np.float64]:
-        """(J/2, 2) directions between sectors j and j + 1 of the upper half; the lower half is their opposite."""
-        return directions(self.angular, half_step=True)[: self.angular // 2]
-
     def points(self) -> NDArray[np.float64]:
         """(I, J, 2) where the cells' points lie, seen from the agent, x east and y north."""
         rings = np.arange(self.radial, dtype=np.float64) * self.rho
@@ -252,7 +248,9 @@ def _ground(
     for distance in range(1, margin + 1):
         low, high = _of_neighbours(low, np.minimum), _of_neighbours(high, np.maximum)
         level[low == high] = (1 + int((rings <= distance).sum())) * grid.angular
-    return padded, level, margin, float(grid.radius), grid.edges(), grid.points()
+    # between sectors j and j + 1 of the upper half; those of the lower half are their opposite
+    edges = directions(grid.angular, half_step=True)[: grid.angular // 2]
+    return padded, level, margin, float(grid.radius), edges, grid.points()
 
 
 def _of_neighbours(values: NDArray[np.uint8], least_or_most: np.ufunc) -> NDArray[np.uint8]:

@@ -210,6 +210,14 @@ class Knowledge:
         self._order = np.zeros(agents, dtype=np.int64)  # scratch space
         self.first = np.zeros((count, agents), dtype=np.int64)  # (n, N) the enemy from which on an agent observes
 
+        unused = Traits()
+        self.traits = Traits(  # arrays of this object
+            attack=self.attack if known.attack is not None else unused.attack,
+            health=self.health if known.health is not None else unused.health,
+            masked=self.masked if known.masked_share is not None else unused.masked,
+            first=self.first if told_share is not None else unused.first,
+        )
+
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64], position: NDArray[np.float32]) -> None:
         self.seeds[rows], self._place[rows] = seeds, position
         self._told[rows], self._observer[rows], self._fresh[rows] = False, -1, True
@@ -230,16 +238,6 @@ class Knowledge:
                 if values.size != wanted[0].size or not ((values >= 0) & (values <= 1)).all():
                     raise UsageError(f"episode_config has {name} {item!r}; give {wanted[0].shape} numbers from 0 to 1")
                 wanted[0] = values.reshape(wanted[0].shape)
-
-    @property
-    def traits(self) -> Traits:
-        known, unused = self.known, Traits()
-        return Traits(
-            attack=self.attack if known.attack is not None else unused.attack,
-            health=self.health if known.health is not None else unused.health,
-            masked=self.masked if known.masked_share is not None else unused.masked,
-            first=self.first if self.told_share is not None else unused.first,
-        )
 
     def failing(self, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n, N) whose attacks come to nothing in a step, of which `steps` (n,) were played before."""

@@ -9,7 +9,6 @@ they choose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +75,7 @@ def shown(group: Group, number: int, result: BattleForesight, *, agent: int, sta
     wanted = polar.PolarTargets(*(part[:, result.first - 1 :] for part in targets))
     title = f"agent {agent}, rolled out from step {start}" if start else f"agent {agent}, one step ahead"
     note = "Predicted stats are drawn where the model thinks that a unit is."
-    types = type_palette(group, number)
-    pictures = _pictures(types, hecs_titles(group), result.prediction, wanted, agent, result.first)
+    pictures = _pictures(group, number, result, wanted, agent)
     return Addition(
         panels=(
             Pictures(title=title, pictures=pictures, note=note, paired=True),
@@ -88,16 +86,11 @@ def shown(group: Group, number: int, result: BattleForesight, *, agent: int, sta
 
 
 def _pictures(
-    types: Palette,
-    titles: Sequence[str],
-    result: polar.PolarPrediction,
-    targets: polar.PolarTargets,
-    agent: int,
-    first: int,
+    group: Group, number: int, result: BattleForesight, targets: polar.PolarTargets, agent: int
 ) -> list[Picture]:
-    friendly = result.friendly[0, :, agent].sigmoid()
-    unit_type = result.unit_type[0, :, agent].argmax(-3)
-    hecs = result.hecs[0, :, agent] * (unit_type > 0).unsqueeze(-3)
+    friendly, unit_type, hecs = (part[0, :, agent] for part in result.prediction)
+    unit_type = unit_type.argmax(-3)
+    hecs = hecs * (unit_type > 0).unsqueeze(-3)
 
     def pair(title: str, true: Tensor, predicted: Tensor, palette: Palette) -> list[Picture]:
         named = {"true": true, "predicted": predicted}
@@ -109,18 +102,18 @@ def _pictures(
                 palette=palette,
                 divisor=divisor,
                 polar=True,
-                first=first,
+                first=result.first,
             )
             for which, values in named.items()
         ]
 
     stats = [
         pair(title, targets.hecs[0, :, agent, channel], hecs[:, channel], Palette(colours=HEAT))
-        for channel, title in enumerate(titles[: polar.HECS])
+        for channel, title in enumerate(hecs_titles(group)[: polar.HECS])
     ]
     return [
-        *pair("friendly marker", targets.friendly[0, :, agent], friendly, _PROBABILITY),
-        *pair("unit type", targets.unit_type[0, :, agent], unit_type, types),
+        *pair("friendly marker", targets.friendly[0, :, agent], friendly.sigmoid(), _PROBABILITY),
+        *pair("unit type", targets.unit_type[0, :, agent], unit_type, type_palette(group, number)),
         *(picture for pictures in stats for picture in pictures),
     ]
 
