@@ -24,7 +24,6 @@ from s2clientprotocol import sc2api_pb2 as api
 from s2rm_data.starcraft import scenarios
 from s2rm_data.starcraft.api.client.battle import GameBattle
 from s2rm_data.starcraft.api.client.process import GameProcess
-from s2rm_data.starcraft.api.protocol import require_smac
 from s2rm_data.starcraft.api.server.install import install
 from s2rm_data.starcraft.api.server.requests import Client
 from s2rm_data.starcraft.engine import Engine
@@ -152,12 +151,10 @@ def episodes(name: str, seconds: float) -> dict[str, float]:
 def through_smac(name: str, seconds: float) -> dict[str, float] | None:
     """SMAC's own environment, random agents; None where it is not installed."""
     try:
-        require_smac()
+        from smac.env import StarCraft2Env
     except Exception as error:  # noqa: BLE001 - whatever keeps it from being imported is the answer
         print(f"SMAC: {error}")
         return None
-    from smac.env import StarCraft2Env
-
     env, rng = StarCraft2Env(map_name=name, seed=1), np.random.default_rng(0)
     state = {"done": True}
 

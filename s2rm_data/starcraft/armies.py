@@ -172,7 +172,6 @@ def _sort_agents(agents, ranks, kinds, places):  # type: ignore[no-untyped-def]
 def _draw_battles(  # type: ignore[no-untyped-def]
     seeds, agents, types, bounds, alone, every, reflected_share, width, height, kinds, places
 ):
-    """Fills kinds (B, U) and places (B, U, 2)."""
     enemies = kinds.shape[1] - agents
     for battle in range(seeds.shape[0]):
         seed = seeds[battle]
@@ -195,7 +194,6 @@ def _draw_battles(  # type: ignore[no-untyped-def]
 
 @compiled()
 def _settle_battles(agents, ranks, tables, kinds, places):  # type: ignore[no-untyped-def]
-    """Whether everybody found room."""
     fits = True
     for battle in range(kinds.shape[0]):
         fits = fits and _settle(kinds[battle], places[battle], tables)

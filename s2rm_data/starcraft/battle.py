@@ -109,7 +109,6 @@ class Battle:
         return [int(action) for action in actions]
 
     def available_actions(self) -> NDArray[np.bool_]:
-        """(N, A) SMAC's availability masks."""
         return self.engine.available()[0]
 
     @property

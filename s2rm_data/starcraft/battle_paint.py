@@ -1,7 +1,7 @@
 """How battles look, wherever they are drawn: colours, units with their bars, orders, the ground, polar cells.
 
 Shared by the frames of environments, by previews and animations (`drawing`), and by the viewer's scenes. Places are in
-pixels from the top left corner, sizes in map units times `scale`, pixels per map unit. Pillow is imported when used.
+pixels from the top left corner, sizes in map units times `scale`, pixels per map unit.
 """
 
 # T steps, U units of both sides, I radial cells, J angular cells, P pixels
@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageFont
 
-from s2rm_data.starcraft.units import UnitType
+from s2rm_data.starcraft.units import UNIT_TYPES
 
 FRIEND, ENEMY = "#2b6cb0", "#c53030"
 HEALTH, SHIELD, BAR = "#2f855a", "#63b3ed", "#dddddd"
@@ -40,8 +41,6 @@ Window = tuple[float, float, float, float]  # left, low, right, high of a part o
 @lru_cache
 def font(pixels: float, bold: bool = False) -> Any:
     """DejaVu Sans, which matplotlib brings along; it is not imported for it."""
-    from PIL import ImageFont
-
     found = find_spec("matplotlib")
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     path = Path(str(found.origin)).parent / "mpl-data" / "fonts" / "ttf" / name if found else None
@@ -83,8 +82,6 @@ def shaded_ground(walkable: NDArray[np.bool_], height: NDArray[np.float64]) -> N
 
 def ground_picture(cells: NDArray[np.uint8], window: Window, scale: float) -> Any:
     """Colours of cells (W, H, 3), first index x, as a picture of the window; white where the map ends."""
-    from PIL import Image
-
     left, low, right, high = window
     x, y = (
         np.floor(np.minimum(first, last) + (np.arange(round((last - first) * scale)) + 0.5) / scale).astype(np.int64)
@@ -106,10 +103,11 @@ def draw_circle(pen: Any, place: Sequence[float], radius_px: float, **style: Any
 
 
 def draw_unit(
-    pen: Any, kind: UnitType, place: Sequence[float], scale: float, *, health: float, shield: float, letters: Any,
-    colour: str, enemy: bool, edge: str = "black", width: int = 1,
+    pen: Any, unit_type: int, place: Sequence[float], scale: float, letters: Any, *, health: float, shield: float,
+    enemy: bool, edge: str = "black", width: int = 1,
 ) -> None:  # fmt: skip
     """A disc with the unit's letters, of the font `letters`, and bars of what is left of health and shield."""
+    kind, colour = UNIT_TYPES[unit_type], ENEMY if enemy else FRIEND
     x, y = place
     draw_circle(pen, place, kind.radius * scale, fill=colour, outline=edge, width=width)
     pen.text((x, y), kind.letters, "white", font=letters, anchor="mm")

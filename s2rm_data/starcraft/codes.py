@@ -59,8 +59,6 @@ class Outcome(IntEnum):
 
 
 class Ability(IntEnum):
-    """Ability ids of the SC2 API."""
-
     SMART = 1
     STOP = 4
     MOVE = 16
@@ -69,14 +67,9 @@ class Ability(IntEnum):
     HEAL = 386
 
 
-def names(codes: type[IntEnum]) -> tuple[str, ...]:
-    """Lower-case names by number, as stores spell them."""
-    return tuple(code.name.lower() for code in codes)
-
-
-ORDERS = names(Order)
-OUTCOMES = names(Outcome)
-
+# Lower-case names by number, as stores spell them.
+ORDERS = tuple(order.name.lower() for order in Order)
+OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
 
 # Channels of `categories`.
 FRIENDLY, UNIT_TYPE, ACTION = range(3)

@@ -2,8 +2,8 @@
 
 Polar cells are drawn as the wedges of the map that they stand for, with the outlines of the living units over them, so
 that one sees at a glance whether image and battle agree. What stays the same (terrain, titles, legends) is drawn once,
-on the stage; of every step only what changes, in pictures that are used again. Pillow alone draws, and is imported when
-used: importing matplotlib and laying out one figure would take longer than all the rest of a preview.
+on the stage; of every step only what changes, in pictures that are used again. Pillow alone draws: to import matplotlib
+and lay out one figure would take longer than all the rest of a preview.
 """
 
 # T steps, U units of both sides, N agents, I radial cells, J angular cells, P pixels along a side of a panel
@@ -11,10 +11,11 @@ used: importing matplotlib and laying out one figure would take longer than all 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from s2rm_data.core.errors import UsageError
 from s2rm_data.starcraft import battle_paint as paint
@@ -22,9 +23,6 @@ from s2rm_data.starcraft.battle_paint import CHOSEN
 from s2rm_data.starcraft.codes import ACTION_CATEGORIES, HECS_CHANNELS, HECS_DIVISORS, Action
 from s2rm_data.starcraft.rules import MOVES
 from s2rm_data.starcraft.units import UNIT_TYPES
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Episode = Mapping[str, NDArray[Any]]
 
@@ -54,7 +52,7 @@ def frames(
     terrain: NDArray[Any],
     steps: Iterable[int] | None = None,
     title: str = "",
-) -> Iterator[Image]:
+) -> Iterator[Image.Image]:
     """One RGB picture per step.
 
     episode: the stored arrays of one episode, without the episode dimension; terrain: (W, H), first index x;
@@ -75,10 +73,9 @@ class _Picture:
     """What stays (`_stage`), and on it one step after the other. `_window`: left, low, right, high on the map."""
 
     def __init__(self, episode: Episode, *, agent: int, radius: float, terrain: NDArray[Any], title: str) -> None:
-        from PIL import Image
-
         length = int(episode["length"])
         self._episode, self._agent, self._radius, self._length = episode, agent, radius, length
+        self._kind = UNIT_TYPES[int(episode["unit_type"][agent])]
         self._window = paint.battle_window(episode["unit_health"][:length], episode["unit_position"][:length], radius)
         left, top, right, bottom = _FIELD
         pixels_per_unit = (right - left) / (self._window[2] - self._window[0])
@@ -100,9 +97,7 @@ class _Picture:
         self._cells[self._cells < 0] = radial * angular  # one more cell, always empty
         self._title, self._letters = paint.font(12 * 80 / 72), paint.font(_SHARPNESS * 8 * 80 / 72, bold=True)
 
-    def draw(self, step: int) -> Image:
-        from PIL import ImageDraw
-
+    def draw(self, step: int) -> Image.Image:
         picture = self._stage.copy()
         picture.paste(self._draw_field(step), _FIELD[:2])
         alive = bool(self._episode["agent_alive"][step, self._agent])
@@ -111,18 +106,13 @@ class _Picture:
                 picture.paste(panel, place)
         pen = ImageDraw.Draw(picture)
         pen.text(_STEP_AT, f"step {step + 1} of {self._length}", "black", font=self._title, anchor="rs")
-        pen.text(_BANNER_AT, self._banner(alive), "black", font=self._title, anchor="ms")
+        what = "sees, channel by channel" if alive else "is dead: no image"
+        pen.text(_BANNER_AT, f"agent {self._agent} ({self._kind.name}) {what}", "black", font=self._title, anchor="ms")
         return picture
-
-    def _banner(self, alive: bool) -> str:
-        kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])].name
-        return f"agent {self._agent} ({kind}) " + ("sees, channel by channel" if alive else "is dead: no image")
 
     # -- the map from above, drawn at twice its size so that edges are smooth
 
-    def _draw_field(self, step: int) -> Image:
-        from PIL import ImageDraw
-
+    def _draw_field(self, step: int) -> Image.Image:
         episode, picture = self._episode, self._field
         picture.paste(self._empty)
         pen = ImageDraw.Draw(picture, "RGBA")
@@ -136,9 +126,8 @@ class _Picture:
         return picture.reduce(_SHARPNESS)
 
     def _draw_view(self, pen: Any, step: int) -> None:
-        """Sight and weapon range of the chosen agent, and the polar grid it is seen through."""
         place = self._places[step, self._agent]
-        kind = UNIT_TYPES[int(self._episode["unit_type"][self._agent])]
+        kind = self._kind
         x, y = place.tolist()
         style = {"fill": f"{paint.SIGHT}73", "outline": CHOSEN, "width": 2 * _SHARPNESS}
         paint.draw_circle(pen, (x, y), self._radius * self._scale, **style)
@@ -155,18 +144,10 @@ class _Picture:
         episode = self._episode
         edge, width = (CHOSEN, 3) if unit == self._agent else ("black", 1)
         paint.draw_unit(
-            pen,
-            UNIT_TYPES[int(episode["unit_type"][unit])],
-            self._places[step, unit].tolist(),
-            self._scale,
-            health=float(episode["unit_health"][step, unit]),
-            shield=float(episode["unit_shield"][step, unit]),
-            letters=self._letters,
-            colour=self._side(unit),
-            enemy=unit >= episode["action"].shape[1],
-            edge=edge,
-            width=width * _SHARPNESS,
-        )
+            pen, int(episode["unit_type"][unit]), self._places[step, unit].tolist(), self._scale, self._letters,
+            health=float(episode["unit_health"][step, unit]), shield=float(episode["unit_shield"][step, unit]),
+            enemy=unit >= episode["action"].shape[1], edge=edge, width=width * _SHARPNESS,
+        )  # fmt: skip
 
     def _side(self, unit: int) -> str:
         return paint.side_colour(unit, self._episode["action"].shape[1])
@@ -188,10 +169,8 @@ class _Picture:
 
     # -- the agent's images, channel by channel
 
-    def _panels(self, step: int) -> Iterator[Image]:
+    def _panels(self, step: int) -> Iterator[Image.Image]:
         """Pixels are single numbers here, red first in memory; 0 shows the empty panel."""
-        from PIL import Image
-
         side, ground = PANEL_PIXELS, self._panel_ground
         outlines = self._outlines(step)
         for number in range(len(PANEL_PLACES)):
@@ -202,7 +181,6 @@ class _Picture:
             yield Image.frombuffer("RGB", (side, side), shown.tobytes(), "raw", "RGBX", 0, 1)
 
     def _channel(self, step: int, number: int) -> NDArray[Any]:
-        """(I * J,)."""
         episode, at = self._episode, (step, self._agent)
         if number < 3:
             return episode["categories"][at][..., number].ravel()
@@ -210,8 +188,6 @@ class _Picture:
 
     def _outlines(self, step: int) -> NDArray[np.uint32]:
         """(P, P) of the living units in sight, the same in all panels."""
-        from PIL import Image, ImageDraw
-
         episode, side = self._episode, PANEL_PIXELS
         scale, middle = side / (2 * self._radius), side / 2
         offsets = episode["unit_position"][step] - episode["unit_position"][step, self._agent]
@@ -226,9 +202,7 @@ class _Picture:
 
     # -- what stays
 
-    def _draw_stage(self, terrain: NDArray[Any], title: str, ground: Image, scale: float) -> None:
-        from PIL import ImageDraw
-
+    def _draw_stage(self, terrain: NDArray[Any], title: str, ground: Image.Image, scale: float) -> None:
         pen, (left, top, right, bottom) = ImageDraw.Draw(self._stage), _FIELD
         pen.text((left, top - 8), title, "black", font=paint.font(13.3), anchor="ls")
         self._stage.paste(paint.ground_picture(paint.grey_heights(terrain), self._window, scale), (left, top))
@@ -246,8 +220,6 @@ class _Picture:
         _draw_legend(pen, *_LEGENDS[1], [(paint.ACTION_COLOURS[n], ACTION_CATEGORIES[n]) for n in actions])
 
     def _draw_bar(self, pen: Any, x: int, y: int, table: NDArray[np.uint8], low: float, high: float) -> None:
-        from PIL import Image
-
         width = PANEL_PIXELS * 3 // 5
         bar = Image.fromarray(np.broadcast_to(table[np.linspace(0, 255, width).astype(int)], (6, width, 3)).copy())
         pen.rectangle((x - 1, y - 1, x + width, y + 6), outline="black")
@@ -291,8 +263,6 @@ def _table(colours: Sequence[str], low: float, high: float) -> tuple[NDArray[np.
 
 def _panel_ground() -> Any:
     """An empty disc with its rim, drawn large so that its edge is smooth."""
-    from PIL import Image, ImageDraw
-
     large = Image.new("RGB", (8 * PANEL_PIXELS, 8 * PANEL_PIXELS), "white")
     ImageDraw.Draw(large).ellipse(
         (0, 0, 8 * PANEL_PIXELS - 1, 8 * PANEL_PIXELS - 1), fill=paint.PANEL, outline=paint.RIM, width=8

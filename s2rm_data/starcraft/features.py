@@ -53,7 +53,6 @@ _KINDS = len(UNIT_TYPES) + 1
 # SMAC looks at the terrain around an agent in this order, in moves; last, for the height alone, where it stands.
 AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)], dtype=np.int64)
 NO_ACTION = -1  # as a last action: before the first step
-MOST_LOOKS = 360
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,7 @@ class FeatureOptions:
     # SMACv2's
     obs_own_pos: bool = False
     conic_fov: bool = False
-    num_fov_actions: Annotated[int, between(1, MOST_LOOKS)] = 12  # directions to look in; the cone is as wide as one
+    num_fov_actions: Annotated[int, between(1, 360)] = 12  # directions to look in; the cone is as wide as one
     use_unit_ranges: bool | None = None  # None: SMACv2's scenarios have the unit types' own ranges, SMAC's maps not
     min_attack_range: Annotated[float, between(0, 32)] = rules.MIN_ATTACK_RANGE  # with the unit types' own ranges
     fully_observable: bool = False
@@ -83,10 +82,6 @@ class FeatureOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-    @property
-    def own_health(self) -> bool:
-        return self.obs_all_health or self.obs_own_health
 
 
 _NOT_DRAWN = np.zeros((0, 0))
@@ -102,7 +97,6 @@ class Traits(NamedTuple):
     first: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)  # (B, N) the enemy from which on an agent observes
 
     def of(self, rows: NDArray[np.int64]) -> Traits:
-        """Those of some battles."""
         parts: list[NDArray[Any]] = [part.take(rows, axis=0) if len(part) else part for part in self]
         return Traits(*parts)
 
@@ -141,7 +135,8 @@ class Features:
         self.ally_shield = any(kind.shield > 0 for kind in ours)
         self.enemy_shield = any(kind.shield > 0 for kind in theirs)
         if generated is not None:
-            self._type_index, self.bits = _generated_index(generated), len(generated.type_order)
+            self._type_index, self.bits = np.zeros((2, _KINDS), dtype=np.int64), len(generated.type_order)
+            self._type_index[:, list(generated.type_order)] = np.arange(self.bits)  # in SMACv2's order
         else:
             self._type_index, self.bits = _type_index(unit_type, agents)
         self._unit_type = unit_type
@@ -152,54 +147,39 @@ class Features:
         self.rules = rules.table(own_ranges=own_ranges, least=o.min_attack_range)
         self._everywhere = self.rules.copy()
         self._everywhere[:, rules.REACH] = np.inf
-        self._terrain = terrain
-        grid = terrain.pathing if terrain else _ANYWHERE
+        self._pathing = terrain.pathing if terrain else _ANYWHERE
         self._move_amount = float(move_amount)
         height = terrain.height if terrain else np.ones((SIZE, SIZE))
-        self._ground = np.stack([grid.astype(np.float64), height])  # (2, 32, 32)
+        self._ground = np.stack([self._pathing.astype(np.float64), height])  # (2, 32, 32)
         self._around = (AROUND * move_amount).astype(np.int64)
-        health = o.obs_all_health
+        health, own_health = o.obs_all_health, o.obs_all_health or o.obs_own_health
         self.enemy_width = 4 + health * (1 + self.enemy_shield) + self.bits
         traits = (o.attack_told is not None) + (o.health_told is not None)
         self.cap_size = traits + self.bits  # what a battle draws for an agent
         self.ally_width = 4 + health * (1 + self.ally_shield) + self.cap_size + self.actions * o.obs_last_action
         self.move_width = 4 + vectors.PATHING_POINTS * o.obs_pathing_grid + vectors.HEIGHT_POINTS * o.obs_terrain_height
-        self.own_width = o.own_health * (1 + self.ally_shield) + 2 * o.obs_own_pos + 2 * o.conic_fov + self.cap_size
+        self.own_width = own_health * (1 + self.ally_shield) + 2 * o.obs_own_pos + 2 * o.conic_fov + self.cap_size
         widths = self.move_width, self.enemy_width, self.ally_width, self.attack_at
         self._widths = np.array(widths, dtype=np.int64)
         self._shields = np.array([self.ally_shield, self.enemy_shield], dtype=np.int64)
         flags = (
-            health, o.own_health, o.obs_last_action, o.obs_pathing_grid, o.obs_terrain_height, o.obs_timestep_number,
+            health, own_health, o.obs_last_action, o.obs_pathing_grid, o.obs_terrain_height, o.obs_timestep_number,
             o.obs_own_pos, o.conic_fov, not o.obs_starcraft, o.fully_observable, o.types_told, bool(o.attack_told),
             bool(o.health_told),
         )  # fmt: skip
         self._flags = np.array(flags, dtype=np.bool_)
         self._body = np.empty((vectors.SCRATCH_ROWS, len(unit_type)))
-        self._no_time = np.zeros(0)
         self.observation_size, self.state_size = self._observation_size(), self._state_size()  # O, S
 
-    @property
-    def type_bits(self) -> NDArray[np.float64]:
-        """(U, bits) one-hot types."""
-        side = (np.arange(len(self._unit_type)) >= self.agents).astype(np.int64)
-        one_hot: NDArray[np.float64] = np.eye(max(self.bits, 1))[self._type_index[side, self._unit_type]]
-        return one_hot[:, : self.bits]
-
     def type_index(self, unit_type: int, *, ours: bool) -> int:
-        """The place of a type among the one-hot bits of its side."""
         return int(self._type_index[0 if ours else 1, unit_type])
 
     @property
     def sight(self) -> NDArray[np.float64]:
-        """(K,) sight ranges by unit type."""
         return self._stats[:, vectors.SIGHT_RANGE]
 
     def sight_range(self, unit_type: int) -> float:
         return float(self._stats[unit_type, vectors.SIGHT_RANGE])
-
-    def shoot_range(self, unit_type: int) -> float:
-        """How far away a target may be, centre to centre."""
-        return float(self.rules[unit_type, rules.REACH])
 
     def _observation_size(self) -> int:
         """SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0; SMACv2
@@ -233,7 +213,7 @@ class Features:
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
         vectors.write_observations(
             snapshot.position, snapshot.health, snapshot.shield, self.kinds(snapshot), available,
-            self._last(last_actions, B), self._time(time, B), self._looking(looking), self.half_angle, self._stats,
+            *self._so_far(B, last_actions, time), self._looking(looking), self.half_angle, self._stats,
             self._type_index, self._ground, self._around, self._widths, self._shields, self._flags,
             *(traits or _NONE), self._body, out,
         )  # fmt: skip
@@ -248,7 +228,7 @@ class Features:
         masks = np.zeros((len(snapshot.health), self.agents, self.actions), dtype=np.bool_)
         rules.write_masks(
             snapshot.position, snapshot.health, self.kinds(snapshot), self._everywhere if everywhere else self.rules,
-            self._terrain.pathing if self._terrain else _ANYWHERE, 0.0, self._move_amount, self.attack_at,
+            self._pathing, 0.0, self._move_amount, self.attack_at,
             self._looking(looking), np.inf if everywhere else self.half_angle, masks,
         )  # fmt: skip
         return masks
@@ -264,6 +244,13 @@ class Features:
             raise ValueError("a conic field of view needs the directions of looking")
         return self._nowhere if looking is None else looking
 
+    def _so_far(
+        self, battles: int, last: NDArray[np.int64] | None, time: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Last actions and time, where none are given those before the first step."""
+        none = np.full((battles, self.agents), NO_ACTION) if last is None else last
+        return none, np.zeros(battles) if time is None else time
+
     def kinds(self, snapshot: Snapshot) -> NDArray[np.uint8]:
         """(B, U) unit types, battle by battle."""
         if snapshot.unit_type.ndim == 2:
@@ -276,14 +263,6 @@ class Features:
     def full_health(self, snapshot: Snapshot) -> NDArray[np.float64]:
         """(B, N) what each agent has at most."""
         return self._stats[self.kinds(snapshot)[:, : self.agents], vectors.AGENT_HEALTH]
-
-    def _time(self, time: NDArray[np.float64] | None, battles: int) -> NDArray[np.float64]:
-        if time is None and len(self._no_time) < battles:
-            self._no_time = np.zeros(battles)
-        return self._no_time if time is None else time
-
-    def _last(self, last_actions: NDArray[np.int64] | None, battles: int) -> NDArray[np.int64]:
-        return np.full((battles, self.agents), NO_ACTION) if last_actions is None else last_actions
 
     def state(
         self,
@@ -298,7 +277,7 @@ class Features:
         out = np.zeros((B, self.state_size), dtype=np.float32)
         vectors.write_states(
             snapshot.position, snapshot.health, snapshot.shield, snapshot.energy, snapshot.cooldown_loops,
-            self.kinds(snapshot), self._last(last_actions, B), self._time(time, B), self._looking(looking),
+            self.kinds(snapshot), *self._so_far(B, last_actions, time), self._looking(looking),
             self.options.conic_fov, self._stats, self._type_index, self._shields, self.bits, self.actions,
             self.options.state_last_action, self.options.state_timestep_number, *(traits or _NONE)[:2], out,
         )  # fmt: skip
@@ -317,13 +296,6 @@ def _stats(*, own_ranges: bool) -> NDArray[np.float64]:
         health = kind.health, kind.most_health(enemy=True)
         table[number] = *health, max(kind.shield, 1.0), cooldown, kind.is_healer, sight
     return table
-
-
-def _generated_index(generated: Generated) -> NDArray[np.int64]:
-    """(2, types) as `_type_index`, in SMACv2's order."""
-    index = np.zeros((2, _KINDS), dtype=np.int64)
-    index[:, list(generated.type_order)] = np.arange(len(generated.type_order))
-    return index
 
 
 def _type_index(unit_type: NDArray[np.uint8], agents: int) -> tuple[NDArray[np.int64], int]:

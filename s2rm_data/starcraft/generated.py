@@ -92,7 +92,6 @@ class Generated:
 
     @property
     def chances(self) -> dict[str, float]:
-        """By unit type."""
         return RACES[self.race].weights if self.weights is None else dict(self.weights)
 
     @property
@@ -100,9 +99,7 @@ class Generated:
         return RACES[self.race].never_alone if self.never_alone is None else self.never_alone
 
     def draw(self, seeds: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """(B, U) unit types, agents in SMAC's order (unit type, x, y), then enemies in order of creation; and (B, U, 2)
-        map coordinates of their starts.
-        """
+        """See `armies.draw`."""
         from s2rm_data.starcraft.armies import draw  # compiled code, which names and lists do not need
 
         return draw(self, seeds)

@@ -35,36 +35,8 @@ from s2rm_data.core.errors import UsageError
 from s2rm_data.starcraft import codes, scenarios, terrain_maps
 from s2rm_data.starcraft.units import NUMBER_OF
 
-_BITS = 160  # of the fixed point; the sums are wrong by a few units of 2^-160
-_KEPT = 120  # rounding to 2^-120 removes those, so that cos(90 degrees) is 0 and not 1e-48
-_ONE = 1 << _BITS
-
-
-def _inverse_arctan(n: int) -> int:
-    """arctan(1/n) in fixed point."""
-    total, term, k = 0, _ONE // n, 0
-    while term:
-        total += (-1) ** k * (term // (2 * k + 1))
-        term //= n * n
-        k += 1
-    return total
-
-
-@lru_cache(maxsize=1)
-def _two_pi() -> int:
-    return 8 * (4 * _inverse_arctan(5) - _inverse_arctan(239))  # Machin's formula
-
-
-def _taylor(angle: int, first: int) -> int:
-    """Cosine (first = 0) or sine (first = 1) of a fixed-point angle."""
-    total, term, k = 0, _ONE if first == 0 else angle, first
-    while term:
-        total += term
-        term = -(((term * angle) >> _BITS) * angle >> _BITS) // ((k + 1) * (k + 2))
-        if term == -1:  # a floor division of a negative rest never reaches 0
-            break
-        k += 2
-    return total
+_BITS, _KEPT = 160, 120  # of fixed points; sums are wrong by some 2^-151, so rounded cos(90 degrees) is 0 and not 1e-48
+_TWO_PI = 0x6487ED5110B4611A62633145C06E0E68948127044  # times 2^-160
 
 
 def _to_float(value: int) -> float:
@@ -75,14 +47,15 @@ def _to_float(value: int) -> float:
 @lru_cache(maxsize=256)
 def direction(numerator: int, denominator: int) -> tuple[float, float]:
     """(cos, sin) of the fraction numerator/denominator of a full turn, each the nearest float64."""
-    angle = _two_pi() * (numerator % denominator) // denominator
-    return _to_float(_taylor(angle, 0)), _to_float(_taylor(angle, 1))
+    angle, terms = _TWO_PI * (numerator % denominator) // denominator, [1 << _BITS]
+    for k in range(1, 80):  # angle^k / k!
+        terms.append((terms[-1] * angle >> _BITS) // k)
+    return _to_float(sum(terms[::4]) - sum(terms[2::4])), _to_float(sum(terms[1::4]) - sum(terms[3::4]))
 
 
 def directions(count: int, *, half_step: bool = False) -> NDArray[np.float64]:
     """(count, 2) unit vectors at j/count of a turn from the east, counter-clockwise; or at (j + 1/2)/count."""
-    shift = 1 if half_step else 0
-    return np.array([direction(2 * j + shift, 2 * count) for j in range(count)], dtype=np.float64).reshape(count, 2)
+    return np.array([direction(2 * j + half_step, 2 * count) for j in range(count)], dtype=np.float64).reshape(count, 2)
 
 
 _MEDIVAC = NUMBER_OF["medivac"]
@@ -90,7 +63,7 @@ _MEDIVAC = NUMBER_OF["medivac"]
 HECS_STATES = ("unit_health", "unit_energy", "unit_cooldown", "unit_shield")  # what the channels of hecs show
 DRAWN_FROM = ("unit_type", "length", "unit_position", *HECS_STATES, "action")  # states that `render` takes
 _DIVISORS = np.array(codes.HECS_DIVISORS, np.float32)
-NOT_NOTED = np.empty(0, np.int64)  # for `render_frames`: nobody asks which cells were drawn upon
+_NOT_NOTED = np.empty(0, np.int64)  # nobody asks which cells were drawn upon
 
 
 def terrain_height(scenario: str) -> NDArray[np.uint8]:
@@ -112,10 +85,6 @@ class PolarGrid:
     @property
     def rho(self) -> float:
         return self.radius / self.radial
-
-    def edges(self) -> NDArray[np.float64]:
-        """(J/2, 2) directions between sectors j and j + 1 of the upper half; the lower half is their opposite."""
-        return directions(self.angular, half_step=True)[: self.angular // 2]
 
     def points(self) -> NDArray[np.float64]:
         """(I, J, 2) where the cells' points lie, seen from the agent, x east and y north."""
@@ -144,7 +113,6 @@ def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
 
 @compiled(forceinline=True)
 def action_category(action, unit_type):  # type: ignore[no-untyped-def]
-    """Category of what a living agent does, from its SMAC action."""
     if action == codes.Action.NO_OP:
         return codes.NOBODY
     if action < codes.Action.ATTACK:
@@ -219,14 +187,14 @@ def _stands_still(position, health, frame, agent):  # type: ignore[no-untyped-de
 
 
 @compiled()
-def render_frames(  # type: ignore[no-untyped-def]
+def _render_frames(  # type: ignore[no-untyped-def]
     length, position, stats, unit_type, action, terrain, level, margin, radius, edges, points, out, drawn
 ):
     """Fills zeroed outputs (categories, hecs, height, in_view, lost) for the first `length` steps of each episode.
     Returns (frame, unit) of a living unit that stands outside of the map, where it stops, or (-1, -1).
 
     stats: (F, U) each, in the order of HECS_CHANNELS. drawn: see `_draw_units`. terrain, level and margin: see
-    `ground`; they are looked up without asking, hence the check.
+    `_ground`; they are looked up without asking, hence the check.
     """
     categories, images, height, in_view, lost = out
     owner = np.full(points.shape[:2], -1), np.empty(points.shape[:2])
@@ -263,22 +231,14 @@ def render_frames(  # type: ignore[no-untyped-def]
     return -1, -1
 
 
-@lru_cache(maxsize=8)
-def tables(grid: PolarGrid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return grid.edges(), grid.points()
-
-
-def ground(terrain: NDArray[np.uint8], grid: PolarGrid) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
-    """The terrain with a margin of height 0 around it, enough for the field of view of an agent at its edge; for every
-    cell of that, how many cells of an image, ring by ring, show one height if the agent stands in it; and the margin.
-    """
-    return _ground(np.ascontiguousarray(terrain).tobytes(), terrain.shape, grid)
-
-
 @lru_cache(maxsize=32)
 def _ground(
     heights: bytes, shape: tuple[int, ...], grid: PolarGrid
-) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], int, float, NDArray[np.float64], NDArray[np.float64]]:
+    """The terrain with a margin of height 0 around it, enough for the field of view of an agent at its edge; for every
+    cell of that, how many cells of an image, ring by ring, show one height if the agent stands in it; the margin; and
+    the grid's radius, edges and points.
+    """
     margin = math.ceil(grid.radius) + 1
     padded = np.pad(np.frombuffer(heights, np.uint8).reshape(shape), margin)
     # Ring i of radius i * rho reaches cells at most ceil(i * rho) away. A little more, for points that are rounded.
@@ -288,7 +248,9 @@ def _ground(
     for distance in range(1, margin + 1):
         low, high = _of_neighbours(low, np.minimum), _of_neighbours(high, np.maximum)
         level[low == high] = (1 + int((rings <= distance).sum())) * grid.angular
-    return padded, level, margin
+    # between sectors j and j + 1 of the upper half; those of the lower half are their opposite
+    edges = directions(grid.angular, half_step=True)[: grid.angular // 2]
+    return padded, level, margin, float(grid.radius), edges, grid.points()
 
 
 def _of_neighbours(values: NDArray[np.uint8], least_or_most: np.ufunc) -> NDArray[np.uint8]:
@@ -299,8 +261,29 @@ def _of_neighbours(values: NDArray[np.uint8], least_or_most: np.ufunc) -> NDArra
     return of_all
 
 
-def check_on_map(position: NDArray[np.float32], found: tuple[int, int], terrain: NDArray[np.uint8]) -> None:
-    """`found`: what `render_frames` returned for positions (F, U, 2)."""
+def draw(
+    states: Mapping[str, NDArray[Any]],
+    out: tuple[NDArray[Any], ...],
+    drawn: NDArray[np.int64] = _NOT_NOTED,
+    *,
+    grid: PolarGrid,
+    terrain: NDArray[np.uint8],
+) -> None:
+    """Fills zeroed `out`: categories and hecs as `render` returns them, without the dimension of episodes, height with
+    its cells in a row, units_in_view, units_lost. `drawn`: see `_draw_units`.
+    """
+    position = np.ascontiguousarray(states["unit_position"], dtype=np.float32)
+    position = position.reshape(-1, *position.shape[2:])
+    found = _render_frames(
+        np.ascontiguousarray(states["length"], dtype=np.int64),
+        position,
+        tuple(np.ascontiguousarray(states[name], np.float32).reshape(position.shape[:2]) for name in HECS_STATES),
+        np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
+        np.ascontiguousarray(states["action"], dtype=np.int16).reshape(len(position), -1),
+        *_ground(np.ascontiguousarray(terrain).tobytes(), terrain.shape, grid),
+        out,
+        drawn,
+    )
     if found != (-1, -1):
         raise UsageError(
             f"a unit stands at {position[found].tolist()}, outside of the map of {terrain.shape} cells; "
@@ -322,42 +305,11 @@ def render(
     if terrain.dtype != np.uint8:
         raise UsageError(f"terrain is {terrain.dtype}; give the game's bytes, as terrain_height(scenario) does")
     B, T, N = states["action"].shape
-    U = states["unit_type"].shape[1]
-    padded, level, margin = ground(terrain, grid)
-    edges, points = tables(grid)
     shape = (B * T, N, grid.radial, grid.angular)
     categories, hecs = np.zeros((*shape, 3), np.uint8), np.zeros((*shape, 4), np.float32)
     height = np.zeros((B * T, N, grid.radial * grid.angular), np.uint8)
     in_view, lost = np.zeros(B, np.int32), np.zeros(B, np.int32)
-    position = np.ascontiguousarray(states["unit_position"], dtype=np.float32).reshape(B * T, U, 2)
-    found = render_frames(
-        np.ascontiguousarray(states["length"], dtype=np.int64),
-        position,
-        tuple(np.ascontiguousarray(states[name], dtype=np.float32).reshape(B * T, U) for name in HECS_STATES),
-        np.ascontiguousarray(states["unit_type"], dtype=np.uint8),
-        np.ascontiguousarray(states["action"], dtype=np.int16).reshape(B * T, N),
-        padded,
-        level,
-        margin,
-        float(grid.radius),
-        edges,
-        points,
-        (categories, hecs, height, in_view, lost),
-        NOT_NOTED,
-    )
-    check_on_map(position, found, terrain)
+    draw(states, (categories, hecs, height, in_view, lost), grid=grid, terrain=terrain)
     images = {"categories": categories, "hecs": hecs, "height": height.reshape(shape)}
     batched = {name: image.reshape(B, T, *image.shape[1:]) for name, image in images.items()}
     return {**batched, "units_in_view": in_view, "units_lost": lost}
-
-
-@compiled()
-def wipe(drawn, categories, hecs):  # type: ignore[no-untyped-def]
-    """Blanks the cells noted in `drawn`; categories (cells, 3), hecs (cells, 4)."""
-    for k in range(1, drawn[0] + 1):
-        cell = drawn[k]
-        for channel in range(categories.shape[1]):
-            categories[cell, channel] = 0
-        for channel in range(hecs.shape[1]):
-            hecs[cell, channel] = 0.0
-    drawn[0] = 0

@@ -19,11 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from s2rm_data.starcraft import rules
 from s2rm_data.starcraft.codes import STATS, Action, Order, Snapshot
 from s2rm_data.starcraft.engine import Orders
 from s2rm_data.starcraft.features import SIGHT, Features
 from s2rm_data.starcraft.policies import find, label
-from s2rm_data.starcraft.policies._network import Network
 from s2rm_data.starcraft.policies._view import MEMORY, act, callee, draw_member, mix_random
 from s2rm_data.starcraft.scenarios import Scenario
 from s2rm_data.starcraft.terrain_maps import SIZE
@@ -76,7 +76,10 @@ class Team:
         for index, player in enumerate(self._policies):
             asked = running & (self.policy == index)
             if player.network is not None:
-                self._ask(player.network, asked, snapshot, available, step, actions)
+                features = Features(np.atleast_2d(snapshot.unit_type)[0], snapshot.agents)
+                chosen = player.network.choose(asked, features.observe(snapshot, available), available)
+                mix_random(asked, step, self._seeds, self._epsilon, available, chosen)
+                actions[asked] = chosen[asked]
             elif asked.any():
                 act(
                     callee(player.choose), asked, step, self._seeds, self._epsilon, self._sight,
@@ -84,25 +87,8 @@ class Team:
                 )  # fmt: skip
         return actions
 
-    def _ask(
-        self,
-        network: Network,
-        asked: NDArray[np.bool_],
-        snapshot: Snapshot,
-        available: NDArray[np.bool_],
-        step: int,
-        actions: NDArray[np.int16],
-    ) -> None:
-        """Writes a trained policy's actions for the battles it plays."""
-        observation = Features(np.atleast_2d(snapshot.unit_type)[0], snapshot.agents).observe(snapshot, available)
-        chosen = network.choose(asked, observation, available)
-        mix_random(asked, step, self._seeds, self._epsilon, available, chosen)
-        actions[asked] = chosen[asked]
-
 
 NOBODY = -1
-
-_HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
 
 Record = dict[str, NDArray[Any]]
 
@@ -215,7 +201,7 @@ def record_agent_orders(record: Record) -> None:
     """What agents do in step t is their action t, not the order they were still under when they chose it."""
     action = record["action"].astype(np.int64)
     N = action.shape[2]
-    healer = _HEALER[record["unit_type"][:, None, :N]]
+    healer = rules.table()[record["unit_type"][:, None, :N], rules.HEALS] > 0
     aimed = np.where(healer, Order.HEAL, Order.ATTACK)
     walks = np.where(action >= Action.NORTH, Order.MOVE, Order.IDLE)
     record["unit_order"][:, :, :N] = np.where(action >= Action.ATTACK, aimed, walks)

@@ -94,12 +94,18 @@ def refusal(
     enemies: int,
     attack_at: int = Action.ATTACK,
 ) -> str:
-    """Why an agent of that unit type cannot do an action that its mask (A,) does not allow."""
     unit = UNIT_TYPES[kind]
     sizes = {"agents": agents, "enemies": enemies, "heals": unit.is_healer, "attack_at": attack_at}
     allowed = ", ".join(action_name(int(other), **sizes) for other in np.flatnonzero(mask))  # type: ignore[arg-type]
     wanted = action_name(action, **sizes)  # type: ignore[arg-type]
     return f"agent {agent} ({unit.name}) cannot do action {wanted} now; allowed are {allowed}"
+
+
+def action_along(dx: float, dy: float) -> Action:
+    """The move along the larger difference, as SMAC's heuristic walks."""
+    if abs(dx) > abs(dy):
+        return Action.EAST if dx > 0 else Action.WEST
+    return Action.NORTH if dy > 0 else Action.SOUTH
 
 
 # -- masks
@@ -270,7 +276,6 @@ def _judge(health, kinds, stats, agents, heals):  # type: ignore[no-untyped-def]
 
 
 def standing(seen: Snapshot, *, heals: bool, at_limit: bool = False) -> Outcome:
-    """How the only battle of a snapshot stands."""
     kinds = np.ascontiguousarray(seen.unit_type, dtype=np.uint8).reshape(-1)
     end = Outcome(_judge(seen.health[0], kinds, table(), seen.agents, heals))
     return Outcome.LIMIT if at_limit and end == Outcome.RUNNING else end

@@ -12,7 +12,7 @@ Armies, spawn points, orders and terrain of SMAC's maps are those of the map fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from s2rm_data.core.errors import UsageError, did_you_mean
@@ -65,7 +65,6 @@ class Scenario:
 
     @property
     def agent_types(self) -> tuple[int, ...]:
-        """Unit types that agents may have."""
         return self.generated.unit_types if self.generated else tuple(squad.unit_type for squad in self.agents)
 
     @property
@@ -79,7 +78,6 @@ class Scenario:
 
     @property
     def has_healers(self) -> bool:
-        """Whether a unit of either side may be one."""
         return self.heals or any(UNIT_TYPES[number].is_healer for number in self.enemy_types)
 
 
@@ -181,15 +179,18 @@ def parse(name: str) -> Scenario:
     if name in SMAC:
         return SMAC[name]
     if name.startswith(generated.PREFIX):
-        return _generated(name)
+        drawn = generated.parse_generated(name)
+        limit, flat = generated.LIMIT_STEPS, generated.TERRAIN
+        return replace(_scenario(name, (), (), limit, flat, Order.IDLE), generated=drawn)
     ours, separator, theirs = name.partition("_vs_")
     if not separator:
         theirs = ours
     for army in (ours, theirs):
         if not _tokens(army):
+            letters = ", ".join(f"{unit.letters} {unit.name}" for unit in UNIT_TYPES.values())
             there_are = (
                 f"there are {', '.join(names())}, and any armies spelled by numbers and letters such as 3s5z or "
-                f"7s4z_vs_3c ({_letters()})"
+                f"7s4z_vs_3c ({letters})"
             )
             raise UsageError(f"no scenario {name!r}{did_you_mean(name, names(), there_are)}")
     _check_army(name, "agents'", ours)
@@ -197,22 +198,6 @@ def parse(name: str) -> Scenario:
     count = sum(number for _, number in _tokens(ours))
     limit_steps = next(limit for most, limit in _LIMITS if count <= most)
     return _scenario(name, ours, theirs, limit_steps)
-
-
-def _generated(name: str) -> Scenario:
-    return Scenario(
-        name=name,
-        agents=(),
-        enemies=(),
-        limit_steps=generated.LIMIT_STEPS,
-        terrain=generated.TERRAIN,
-        order=Order.IDLE,
-        generated=generated.parse_generated(name),
-    )
-
-
-def _letters() -> str:
-    return ", ".join(f"{unit.letters} {unit.name}" for unit in UNIT_TYPES.values())
 
 
 def _check_army(name: str, whose: str, spelling: str) -> None:

@@ -133,7 +133,6 @@ def names() -> list[str]:
 
 @cache
 def terrain(name: str) -> Terrain:
-    """The terrain of that name, read once."""
     cells = _cells(name)
     z = _z(cells)
     passable = np.empty((3, SIZE, SIZE), dtype=np.bool_)
@@ -153,7 +152,6 @@ def height_of(name: str) -> NDArray[np.float64]:
 
 
 def height_bytes(name: str) -> NDArray[np.uint8]:
-    """(32, 32) `Terrain.height` as the game's bytes."""
     return np.rint(height_of(name) * 255).astype(np.uint8)
 
 

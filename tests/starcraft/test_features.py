@@ -37,6 +37,13 @@ def fought(name: str, steps: int = 30) -> Engine:
     return engine
 
 
+def type_bits(engine: Engine, features: Features) -> np.ndarray:
+    """(U, bits) one-hot types."""
+    kinds = enumerate(engine.unit_type.tolist())
+    index = [features.type_index(kind, ours=slot < engine.agents) for slot, kind in kinds]
+    return np.eye(max(features.bits, 1))[index][:, : features.bits]
+
+
 def observed_by(engine: Engine, features: Features, battle: int, agent: int) -> list[float]:
     """One agent's observation by SMAC's definition, unit by unit."""
     now, available = engine.snapshot(), engine.available()[battle, agent]
@@ -49,7 +56,7 @@ def observed_by(engine: Engine, features: Features, battle: int, agent: int) -> 
         parts = [now.health[battle, v] / units[v].health]
         if shields[v >= engine.agents]:
             parts.append(now.shield[battle, v] / units[v].shield)
-        return [*parts, *features.type_bits[v]]
+        return [*parts, *type_bits(engine, features)[v]]
 
     def sight(v: int, first: float) -> list[float]:
         dx, dy = float(now.position[battle, v, 0]) - x, float(now.position[battle, v, 1]) - y
@@ -92,7 +99,7 @@ def test_observations_follow_smac_s_definition(name: str) -> None:
 def test_stalkers_and_zealots_have_swapped_types_on_the_enemies_side_as_in_smac() -> None:
     for name in ("2s3z", "3s5z_vs_3s6z"):
         engine = Engine(parse(name), [1], enemy_order="created")
-        bits = Features(engine.unit_type, engine.agents).type_bits
+        bits = type_bits(engine, Features(engine.unit_type, engine.agents))
         names = [UNIT_TYPES[int(number)].name for number in engine.unit_type]
         for slot, kind in enumerate(names):
             first = (kind == "stalker") == (slot < engine.agents)

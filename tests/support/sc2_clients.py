@@ -84,7 +84,7 @@ def serving(**options: Any) -> Iterator[int]:
         async with server.listening() as bound:
             port[0] = bound
             started.set()
-            await server.stopped()
+            await server.stopped.wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(main()))
     thread.start()
@@ -94,6 +94,6 @@ def serving(**options: Any) -> Iterator[int]:
     finally:
         loop, server = loops[0]
         with contextlib.suppress(RuntimeError):  # it has stopped by itself
-            loop.call_soon_threadsafe(server.stop)
+            loop.call_soon_threadsafe(server.stopped.set)
         thread.join(30)
         assert not thread.is_alive()

@@ -139,7 +139,7 @@ class Battles(World):
         if drawn and choice.backend != ENGINE:
             if backend != AUTO:
                 raise UsageError(f"scenario {drawn[0]!r} is played on the embedded engine only; use --backend engine")
-            choice = Choice(backend=ENGINE, why=f"the embedded engine, the only one that plays {drawn[0]}")
+            choice = Choice(ENGINE, f"the embedded engine, the only one that plays {drawn[0]}")
         notes = (f"--backend {choice.backend}: {choice.why}",) if backend == AUTO else ()
         if choice.backend == ENGINE:
             return Making(splits=splits, shard_size=SHARD_EPISODES, notes=notes)

@@ -15,7 +15,6 @@ from s2rm_data.starcraft.codes import Ability
 from s2rm_data.starcraft.units import NUMBER_OF, SMAC_RANK, UNIT_TYPES
 
 _NEEDED_FOR = "talking to StarCraft II"
-_SMAC = "pip install --no-deps git+https://github.com/oxwhirl/smac"
 
 
 @cache
@@ -46,23 +45,6 @@ def require_pysc2() -> None:
         importlib.import_module("pysc2.lib.remote_controller")
     except ModuleNotFoundError as error:
         raise missing_component((error.name or "pysc2").partition(".")[0], "sc2", _NEEDED_FOR) from None
-
-
-def require_smac() -> ModuleType:
-    """`smac.env`, or an error that says which of the two packages called `smac` is meant."""
-    try:
-        return importlib.import_module("smac.env")
-    except ModuleNotFoundError as error:
-        if error.name == "smac":
-            raise MissingComponentError(
-                f"SMAC is not installed; its registry name belongs to another package, so install it with: {_SMAC}"
-            ) from None
-        if error.name == "smac.env":
-            raise MissingComponentError(
-                "the installed package 'smac' is AutoML's SMAC (hyper-parameter search), not the StarCraft Multi-Agent "
-                f"Challenge; replace it with: pip uninstall smac && {_SMAC}"
-            ) from None
-        raise missing_component((error.name or "?").partition(".")[0], "sc2", "SMAC") from None
 
 
 # Ids of the built-in units (Blizzard's stable ids).

@@ -17,31 +17,21 @@ if TYPE_CHECKING:
     from s2rm_data.starcraft.envs.vector import VectorEnv, vector_env
     from s2rm_data.starcraft.policies._network import load_policy, save_policy
 
-__all__ = [
-    "SmacParallelEnv",
-    "StarCraft2Env",
-    "StarCraftCapabilityEnvWrapper",
-    "VectorEnv",
-    "aec_env",
-    "install_as",
-    "load_policy",
-    "parallel_env",
-    "save_policy",
-    "vector_env",
-]
-
-_MODULES = {
-    "SmacParallelEnv": "envs.parallel",
-    "StarCraft2Env": "envs.smac",
-    "StarCraftCapabilityEnvWrapper": "envs.smacv2",
-    "VectorEnv": "envs.vector",
-    "aec_env": "envs.parallel",
-    "install_as": "envs.smacv2",
-    "load_policy": "policies._network",
-    "parallel_env": "envs.parallel",
-    "save_policy": "policies._network",
-    "vector_env": "envs.vector",
+_NAMES = {
+    "envs.parallel": "SmacParallelEnv aec_env parallel_env",
+    "envs.smac": "StarCraft2Env",
+    "envs.smacv2": "StarCraftCapabilityEnvWrapper install_as",
+    "envs.vector": "VectorEnv vector_env",
+    "policies._network": "load_policy save_policy",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+# fmt: off
+__all__ = [
+    "SmacParallelEnv", "StarCraft2Env", "StarCraftCapabilityEnvWrapper", "VectorEnv", "aec_env", "install_as",
+    "load_policy", "parallel_env", "save_policy", "vector_env",
+]
+# fmt: on
 
 
 def __getattr__(name: str) -> Any:

@@ -99,16 +99,8 @@ class EnvOptions(FeatureOptions):
         return self._drawn[0]
 
     def rewards(self, *, clipped: bool) -> Rewards:
-        """`clipped`: SMACv2's."""
-        return Rewards(
-            death_value=float(self.reward_death_value),
-            win=float(self.reward_win),
-            defeat=float(self.reward_defeat),
-            negative_scale=float(self.reward_negative_scale),
-            sparse=self.reward_sparse,
-            only_positive=self.reward_only_positive,
-            clipped=clipped,
-        )
+        death, win, defeat, scale = (float(getattr(self, f"reward_{name}")) for name in Rewards._fields[:4])
+        return Rewards(death, win, defeat, scale, self.reward_sparse, self.reward_only_positive, clipped)
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(EnvOptions) if not field.name.endswith("_told"))
@@ -168,8 +160,7 @@ class BattleBatch:
         self.actions: int = self.features.actions
         self.looking: NDArray[np.float64] | None = None  # (n, N, 2) where agents with a conic field of view look
         if options.conic_fov:
-            self.looking = np.empty((count, self.agents, 2))
-            self.looking[:] = _FORWARD
+            self.looking = np.tile(_FORWARD, (count, self.agents, 1))
         known = options.capabilities
         sizes = count, self.agents, self.units - self.agents
         self.knowledge: Knowledge | None = None  # of what a battle draws beside armies and places
@@ -177,7 +168,6 @@ class BattleBatch:
             self.knowledge = Knowledge(known, *sizes, options.prob_obs_enemy)
         self.limit = self.scenario.limit_steps
         self._rewards, self._heals = options.rewards(clipped=self.generated), self.scenario.has_healers
-        self._timed = options.obs_timestep_number or options.state_timestep_number
         self.steps = np.zeros(count, dtype=np.int64)
         self.last_actions = np.full((count, self.agents), NO_ACTION, dtype=np.int64)
         self.reward = np.zeros(count)
@@ -185,17 +175,6 @@ class BattleBatch:
         self.dead = np.zeros((count, 2), dtype=np.int64)
         self._measure()
         self._look()
-
-    @property
-    def max_reward(self) -> float:
-        """SMAC's, of the first battle; in a generated scenario it is another one in every battle."""
-        return float(self._max_rewards()[0])
-
-    def _max_rewards(self) -> NDArray[np.float64]:
-        """(n,)"""
-        enemies = self.engine.kinds[:, self.agents :]
-        points: NDArray[np.float64] = self.features.rules[enemies, rules.POINTS].sum(axis=1)
-        return rules.max_reward(points, enemies.shape[1], self._rewards)
 
     def fresh(self, seeds: ArrayLike, *, head_start: bool = True, scenario: Scenario | None = None) -> Engine:
         """New battles to begin with, one for each seed; `scenario` with armies of its own."""
@@ -215,9 +194,12 @@ class BattleBatch:
             self.knowledge.begin(rows, self.engine.seeds[rows], self.snapshot.position[rows])
 
     def _measure(self) -> None:
-        """What rewards are divided by."""
+        """SMAC's `max_rewards` (n,), and what rewards are divided by."""
+        enemies = self.engine.kinds[:, self.agents :]
+        points: NDArray[np.float64] = self.features.rules[enemies, rules.POINTS].sum(axis=1)
+        self.max_rewards = rules.max_reward(points, enemies.shape[1], self._rewards)
         scale = self.options.reward_scale_rate
-        self._divisors = self._max_rewards() / scale if self.options.reward_scale else np.ones(self.count)
+        self._divisors = self.max_rewards / scale if self.options.reward_scale else np.ones(self.count)
 
     def _look(self) -> None:
         self.snapshot = self.engine.snapshot()
@@ -306,11 +288,6 @@ class BattleBatch:
         """Actions (n, N) in SMAC's numbers; who looks around is given no order."""
         return actions if self.looking is None else self.features.turn(actions, self.looking.copy())
 
-    @property
-    def time(self) -> NDArray[np.float64] | None:
-        """(n,) steps as a share of the limit, if anybody wants to know."""
-        return self.steps / self.limit if self._timed else None
-
     def observe(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """(n, N, O), or of some battles."""
         if self.knowledge is not None and self.options.prob_obs_enemy is not None:
@@ -336,7 +313,9 @@ class BattleBatch:
         self, rows: NDArray[np.int64] | None
     ) -> tuple[Snapshot, NDArray[np.int64], NDArray[np.float64] | None, NDArray[np.float64] | None, Traits | None]:
         """The snapshot, last actions, time, directions of looking and traits of all battles, or of some."""
-        last_actions, time, looking = self.last_actions, self.time, self.looking
+        last_actions, looking = self.last_actions, self.looking
+        timed = self.options.obs_timestep_number or self.options.state_timestep_number
+        time = self.steps / self.limit if timed else None  # as a share of the limit
         traits = None if self.knowledge is None else self.knowledge.traits
         if rows is None:
             return self.snapshot, last_actions, time, looking, traits
@@ -358,7 +337,15 @@ class BattleBatch:
         chosen = np.ascontiguousarray(given, dtype=np.int64)
         wrong = rules.first_illegal(chosen, self.available)
         if wrong >= 0:
-            raise UsageError(self._refusal(wrong // self.agents, wrong % self.agents, chosen))
+            battle, agent = divmod(wrong, self.agents)
+            where = f"battle {battle}, " if self.count > 1 else ""
+            kind, action, mask = (
+                int(self.engine.kinds[battle, agent]),
+                int(chosen[battle, agent]),
+                self.available[battle, agent],
+            )
+            sizes = self.agents, self.units - self.agents, self.features.attack_at
+            raise UsageError(where + rules.refusal(agent, kind, action, mask, *sizes))
         return chosen
 
     def allowed(self, actions: Any) -> NDArray[np.int64]:
@@ -374,12 +361,6 @@ class BattleBatch:
     def idle(self) -> NDArray[np.int64]:
         """(n, N) a stop, or for the dead a no-op: what can always be done."""
         return np.where(self.available[..., _STOP], _STOP, _NO_OP)
-
-    def _refusal(self, battle: int, agent: int, actions: NDArray[np.int64]) -> str:
-        where = f"battle {battle}, " if self.count > 1 else ""
-        kind, action = int(self.engine.kinds[battle, agent]), int(actions[battle, agent])
-        mask, sizes = self.available[battle, agent], (self.agents, self.units - self.agents)
-        return where + rules.refusal(agent, kind, action, mask, *sizes, self.features.attack_at)
 
 
 def taken(snapshot: Snapshot, rows: NDArray[np.int64]) -> Snapshot:

@@ -46,13 +46,11 @@ class Trait:
 
     def draw(self, seeds: NDArray[np.uint64], agents: int, tag: np.uint64) -> NDArray[np.float64]:
         """(n, N)"""
-        drawn = np.empty((len(seeds), agents))
-        _draw_units(seeds, tag, drawn)
+        drawn = _draws(seeds, tag, agents)
         if not self.items:
             return self.low + (self.high - self.low) * drawn
-        which = np.empty((len(seeds), 1))
-        _draw_units(seeds, tag + _ITEM * np.uint64(16), which)
-        values = np.array(self.items)[(which[:, 0] * len(self.items)).astype(np.int64)]
+        which = _draws(seeds, tag + _ITEM * np.uint64(16), 1)[:, 0]
+        values = np.array(self.items)[(which * len(self.items)).astype(np.int64)]
         return np.take_along_axis(values, drawn.argsort(axis=1, kind="stable"), axis=1)
 
 
@@ -212,18 +210,24 @@ class Knowledge:
         self._order = np.zeros(agents, dtype=np.int64)  # scratch space
         self.first = np.zeros((count, agents), dtype=np.int64)  # (n, N) the enemy from which on an agent observes
 
+        unused = Traits()
+        self.traits = Traits(  # arrays of this object
+            attack=self.attack if known.attack is not None else unused.attack,
+            health=self.health if known.health is not None else unused.health,
+            masked=self.masked if known.masked_share is not None else unused.masked,
+            first=self.first if told_share is not None else unused.first,
+        )
+
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64], position: NDArray[np.float32]) -> None:
         self.seeds[rows], self._place[rows] = seeds, position
         self._told[rows], self._observer[rows], self._fresh[rows] = False, -1, True
         agents = self.attack.shape[1]
-        if self.known.attack is not None:
-            self.attack[rows] = self.known.attack.draw(seeds, agents, _ATTACK)
-        if self.known.health is not None:
-            self.health[rows] = self.known.health.draw(seeds, agents, _HEALTH)
+        for trait, drawn, tag in ((self.known.attack, self.attack, _ATTACK), (self.known.health, self.health, _HEALTH)):
+            if trait is not None:
+                drawn[rows] = trait.draw(seeds, agents, tag)
         if self.known.masked_share is not None:
-            drawn = np.empty((len(seeds), self.masked[0].size))
-            _draw_units(seeds, _MASK, drawn)
-            self.masked[rows] = (drawn < self.known.masked_share).reshape(len(seeds), *self.masked.shape[1:])
+            masked = _draws(seeds, _MASK, self.masked[0].size) < self.known.masked_share
+            self.masked[rows] = masked.reshape(len(seeds), *self.masked.shape[1:])
 
     def take(self, episode: Mapping[str, Any]) -> None:
         """What an `episode_config` gives to the agents of the only battle, in place of what was drawn."""
@@ -235,21 +239,9 @@ class Knowledge:
                     raise UsageError(f"episode_config has {name} {item!r}; give {wanted[0].shape} numbers from 0 to 1")
                 wanted[0] = values.reshape(wanted[0].shape)
 
-    @property
-    def traits(self) -> Traits:
-        known, unused = self.known, Traits()
-        return Traits(
-            attack=self.attack if known.attack is not None else unused.attack,
-            health=self.health if known.health is not None else unused.health,
-            masked=self.masked if known.masked_share is not None else unused.masked,
-            first=self.first if self.told_share is not None else unused.first,
-        )
-
     def failing(self, steps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(n, N) whose attacks come to nothing in a step, of which `steps` (n,) were played before."""
-        drawn = np.empty_like(self.attack)
-        _draw_step(self.seeds, _FAILS, steps, drawn)
-        return drawn > self.attack
+        return _draws(self.seeds, _FAILS, self.attack.shape[1], steps) > self.attack
 
     def forget(self, position: NDArray[np.float32], health: NDArray[np.float32]) -> None:
         """After a step: what was told of and to the dead."""
@@ -267,11 +259,13 @@ class Knowledge:
         )  # fmt: skip
 
 
-@kernel
-def _draw_units(seeds, tag, out):  # type: ignore[no-untyped-def]
-    for b in range(out.shape[0]):
-        for k in range(out.shape[1]):
-            out[b, k] = unit_draw(seeds[b], tag, k)
+def _draws(
+    seeds: NDArray[np.uint64], tag: np.uint64, count: int, steps: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """(n, count) in [0, 1), anew in every step."""
+    drawn = np.empty((len(seeds), count))
+    _draw_step(seeds, tag, np.zeros(len(seeds), dtype=np.int64) if steps is None else steps, drawn)
+    return drawn
 
 
 @kernel

@@ -12,7 +12,6 @@ Gymnasium has no agents: an action is that of all agents (N,), an observation th
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -21,11 +20,10 @@ from numpy.typing import NDArray
 
 from s2rm_data.core.check import checked, one_of
 from s2rm_data.core.errors import UsageError, missing_component
-from s2rm_data.core.seeding import MAX_SEED
 from s2rm_data.starcraft import scenarios
 from s2rm_data.starcraft.envs.battles import LIMIT, RUNNING
-from s2rm_data.starcraft.envs.render import FRAMES_PER_SECOND, MODES, Rendered, Renderer
-from s2rm_data.starcraft.envs.vector import VectorEnv, masked, masked_space, observation_space
+from s2rm_data.starcraft.envs.render import FRAMES_PER_SECOND, MODES, Rendered
+from s2rm_data.starcraft.envs.vector import masked, masked_space, observation_space
 
 try:
     import gymnasium
@@ -34,8 +32,6 @@ try:
     from gymnasium.vector.utils import batch_space
 except ImportError:
     raise missing_component("gymnasium", "envs", "a Gymnasium environment") from None
-
-_ENDS = ("battle_won", "dead_allies", "dead_enemies")
 
 
 class TeamEnv(Rendered, gymnasium.Env):
@@ -50,15 +46,12 @@ class TeamEnv(Rendered, gymnasium.Env):
     def __init__(
         self, map_name: str = "8m", *, render_mode: str | None = None, mask: str = "info", **options: Any
     ) -> None:
-        self._env = VectorEnv(map_name, 1, **{"seed": secrets.randbelow(MAX_SEED), **options})
-        self._battles, self._mask = self._env.battles, mask
+        self._open(map_name, 1, render_mode, mask, options)
         self.n_agents = self._env.agents
         self.observation_space = masked_space(
             mask, self._env.single_observation_space, (self.n_agents, self._env.actions)
         )
         self.action_space: Any = self._env.single_action_space
-        self.render_mode = render_mode
-        self._renderer = Renderer(self._battles, render_mode) if render_mode else None
         self._over = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -70,10 +63,7 @@ class TeamEnv(Rendered, gymnasium.Env):
     def _observe(self) -> Any:
         seen = self._env.observe()
         seen = {name: images[0] for name, images in seen.items()} if isinstance(seen, dict) else seen[0]
-        return masked(self._mask, seen, self._action_mask())
-
-    def _action_mask(self) -> NDArray[np.int8]:
-        return self._battles.available[0].astype(np.int8)
+        return masked(self._mask, seen, self._masks())
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self._over:
@@ -87,7 +77,7 @@ class TeamEnv(Rendered, gymnasium.Env):
         return self._observe(), reward, self._over and not limit, limit, self._info() | self._battles.ends
 
     def _info(self) -> dict[str, Any]:
-        told = {} if self._mask != "info" else {"action_mask": self._action_mask()}
+        told = {} if self._mask != "info" else {"action_mask": self._masks()}
         return told | {"state": self._battles.state()[0]}
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -131,8 +121,8 @@ class TeamVectorEnv(Rendered, gymnasium.vector.VectorEnv):
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         **options: Any,
     ) -> None:
-        self._env = VectorEnv(map_name, num_envs, **{"seed": secrets.randbelow(MAX_SEED), **options})
-        self._mask, self.num_envs = mask, num_envs
+        self._open(map_name, num_envs, render_mode, mask, options)
+        self.num_envs = num_envs
         modes = Annotated[str, one_of(*(mode.value for mode in AutoresetMode))]
         self._mode = AutoresetMode(checked("autoreset_mode", getattr(autoreset_mode, "value", autoreset_mode), modes))
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
@@ -141,8 +131,6 @@ class TeamVectorEnv(Rendered, gymnasium.vector.VectorEnv):
         self.single_action_space = self._env.single_action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.render_mode = render_mode
-        self._renderer = Renderer(self._env.battles, render_mode) if render_mode else None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return self._told(*self._env.reset(seed=seed, rows=(options or {}).get("reset_mask")))
@@ -182,7 +170,8 @@ class TeamVectorEnv(Rendered, gymnasium.vector.VectorEnv):
         for k, row in enumerate(rows):
             images = {name: values[k] for name, values in seen.items()} if isinstance(seen, dict) else seen[k]
             final[row] = masked(self._mask, images, masks.copy())
-        ends = {name: np.where(over, info[name], np.zeros_like(info[name])) for name in _ENDS}
+        names = ("battle_won", "dead_allies", "dead_enemies")
+        ends = {name: np.where(over, info[name], np.zeros_like(info[name])) for name in names}
         if "final_state" in info:
             ends["state"] = np.zeros((self.num_envs, self._env.state_size), dtype=np.float32)
             ends["state"][rows] = info["final_state"]

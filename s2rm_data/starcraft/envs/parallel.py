@@ -12,7 +12,6 @@ while env.agents:
 from __future__ import annotations
 
 import operator
-import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -24,8 +23,8 @@ from s2rm_data.core.errors import UsageError, missing_component
 from s2rm_data.core.seeding import MAX_SEED
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.envs.battles import LIMIT, RUNNING, BattleBatch
-from s2rm_data.starcraft.envs.render import FRAMES_PER_SECOND, MODES, Rendered, Renderer
-from s2rm_data.starcraft.envs.vector import VectorEnv, masked, masked_space, observation_space
+from s2rm_data.starcraft.envs.render import FRAMES_PER_SECOND, MODES, Rendered
+from s2rm_data.starcraft.envs.vector import masked, masked_space, observation_space
 from s2rm_data.starcraft.units import UNIT_TYPES
 
 try:
@@ -65,11 +64,7 @@ class SmacParallelEnv(Rendered, ParallelEnv):
     def __init__(
         self, map_name: str = "8m", *, render_mode: str | None = None, mask: str = "obs", **options: Any
     ) -> None:
-        options.setdefault("seed", secrets.randbelow(MAX_SEED))
-        self._env = VectorEnv(map_name, 1, **options)
-        self._battles, self._mask = self._env.battles, mask
-        self.render_mode = render_mode
-        self._renderer = Renderer(self._battles, render_mode) if render_mode else None
+        self._open(map_name, 1, render_mode, mask, options)
         self.possible_agents = _names(self._battles)
         self._slot = {name: slot for slot, name in enumerate(self.possible_agents)}
         self.agents: list[str] = []
@@ -127,8 +122,7 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         terminations = {name: dead[self._slot[name]] or (over and not limit) for name in self.agents}
         truncations = dict.fromkeys(self.agents, limit)  # of all, as RLlib asks whether all are
         rewards = dict.fromkeys(self.agents, float(self._battles.reward[0]))
-        infos = self._infos()
-        observations = self._observe()
+        infos, observations = self._infos(), self._observe()
         self.agents = [name for name in self.agents if not (terminations[name] or truncations[name])]
         if self.render_mode == "human":
             self.render()
@@ -142,9 +136,6 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         slots = [(name, self._slot[name]) for name in self.agents]
         return {name: masked(self._mask, views[0][slot], masks[slot]) for name, slot in slots}
 
-    def _masks(self) -> NDArray[np.int8]:
-        return self._battles.available[0].astype(np.int8)
-
     def _infos(self) -> dict[str, dict[str, Any]]:
         """How the battle stands, and with mask="info" what each agent may do."""
         ends = self._battles.ends
@@ -154,7 +145,6 @@ class SmacParallelEnv(Rendered, ParallelEnv):
         return {name: {**ends, "action_mask": masks[self._slot[name]]} for name in self.agents}
 
     def state(self) -> NDArray[np.float32]:
-        """(S,) SMAC's global state."""
         return self._battles.state()[0]
 
 

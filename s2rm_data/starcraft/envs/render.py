@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from typing import Any
 
@@ -11,10 +12,11 @@ from PIL import Image, ImageDraw
 
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.optional import needed
+from s2rm_data.core.seeding import MAX_SEED
 from s2rm_data.starcraft import battle_paint as paint
 from s2rm_data.starcraft.codes import Order
 from s2rm_data.starcraft.envs.battles import BattleBatch
-from s2rm_data.starcraft.units import UNIT_TYPES
+from s2rm_data.starcraft.envs.vector import VectorEnv
 
 MODES = ("human", "rgb_array")
 FRAMES_PER_SECOND = 6
@@ -65,20 +67,12 @@ class Renderer:
                 self._draw_cone(pen, row, agent, places[agent])
         for unit in alive:
             paint.draw_unit(
-                pen,
-                UNIT_TYPES[int(self._battles.engine.kinds[row, unit])],
-                places[unit],
-                self._scale,
-                health=float(seen.health[row, unit]),
-                shield=float(seen.shield[row, unit]),
-                letters=self._font,
-                colour=paint.side_colour(unit, agents),
-                enemy=unit >= agents,
-            )
+                pen, int(self._battles.engine.kinds[row, unit]), places[unit], self._scale, self._font,
+                health=float(seen.health[row, unit]), shield=float(seen.shield[row, unit]), enemy=unit >= agents,
+            )  # fmt: skip
         return np.asarray(image)
 
     def _draw_cone(self, pen: ImageDraw.ImageDraw, row: int, agent: int, place: tuple[float, float]) -> None:
-        """The two edges of what an agent with a conic field of view sees."""
         battles = self._battles
         reach = battles.features.sight_range(int(battles.engine.kinds[row, agent])) * self._scale
         x, y = battles.looking[row, agent]  # type: ignore[index]
@@ -94,7 +88,7 @@ class Renderer:
             display.clear_output(wait=True)
             display.display(Image.fromarray(frame))
             return
-        pygame = _pygame()
+        pygame = needed("pygame", "envs", "a window")
         if self._window is None:
             pygame.display.init()
             self._window = pygame.display.set_mode(frame.shape[:2][::-1])
@@ -107,7 +101,7 @@ class Renderer:
 
     def close(self) -> None:
         if self._window is not None:
-            _pygame().display.quit()
+            needed("pygame", "envs", "a window").display.quit()
             self._window = None
 
 
@@ -117,14 +111,19 @@ def _in_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def _pygame() -> Any:
-    return needed("pygame", "envs", "a window")
-
-
 class Rendered:
-    """What environments share that were made with a render_mode, or without one (`_renderer` is None)."""
+    """What the environments of other libraries share: battles, where masks are told, and frames, if any are wanted."""
 
     _renderer: Renderer | None
+
+    def _open(self, map_name: str, count: int, render_mode: str | None, mask: str, options: dict[str, Any]) -> None:
+        self._env = VectorEnv(map_name, count, **{"seed": secrets.randbelow(MAX_SEED), **options})
+        self._battles, self._mask, self.render_mode = self._env.battles, mask, render_mode
+        self._renderer = Renderer(self._battles, render_mode) if render_mode else None
+
+    def _masks(self) -> NDArray[np.int8]:
+        """(N, A) of the first battle."""
+        return self._battles.available[0].astype(np.int8)
 
     def render(self) -> NDArray[np.uint8] | None:
         if self._renderer is None:

@@ -29,17 +29,18 @@ from s2rm_data.starcraft.codes import ORDERS, Action, Order
 from s2rm_data.starcraft.engine import layout as at
 from s2rm_data.starcraft.engine.batch import HEAD_START_LOOPS
 from s2rm_data.starcraft.engine.step import SCRIPT_LOOPS
-from s2rm_data.starcraft.envs import heuristic
 from s2rm_data.starcraft.envs.battles import LIMIT, RUNNING, WIN, BattleBatch, EnvOptions, env_options
 from s2rm_data.starcraft.envs.capabilities import given_units, table
 from s2rm_data.starcraft.envs.render import Renderer
 from s2rm_data.starcraft.envs.smac_queries import FIRST_TAG, SmacQueries
 from s2rm_data.starcraft.features import NO_ACTION
+from s2rm_data.starcraft.rules import action_along
 from s2rm_data.starcraft.scenarios import Scenario
 from s2rm_data.starcraft.units import NUMBER_OF
 
 _MEDIVAC = NUMBER_OF["medivac"]
 _ONLY = np.zeros(1, dtype=np.int64)  # the only battle
+_NOBODY = -1  # as a target of the heuristic
 
 
 def replay(options: EnvOptions, seed: int, head_start: bool, actions: Sequence[Sequence[int]]) -> bytes:
@@ -161,7 +162,7 @@ class StarCraft2Env(SmacQueries):
         self._episode_count = self._episode_steps = self._total_steps = 0
         self.reward = 0.0
         self._over = True
-        self._targets = np.full(self.n_agents, heuristic.NOBODY, dtype=np.int64)
+        self._targets = np.full(self.n_agents, _NOBODY, dtype=np.int64)
         self._given_actions: list[list[int]] = []
         self.episode_config: dict[str, Any] = {}
         self._renderer: Renderer | None = None
@@ -196,7 +197,7 @@ class StarCraft2Env(SmacQueries):
         if self._battles.knowledge is not None:
             self._battles.knowledge.take(self.episode_config)
         self._battle_seed, self._head_start = seed, head_start
-        self._targets[:] = heuristic.NOBODY
+        self._targets[:] = _NOBODY
         self._episode_steps, self._over, self._units = 0, False, None
         if self._battles.snapshot.unit_type.ndim == 2:
             self._describe_units()
@@ -249,12 +250,28 @@ class StarCraft2Env(SmacQueries):
         return whole
 
     def _heuristic_actions(self) -> NDArray[np.int64]:
-        """What the heuristic does in place of the actions that are given to it, as in SMAC."""
-        chosen, seen = np.zeros((1, self.n_agents), dtype=np.int64), self._battles.snapshot
-        heuristic.choose(
-            seen.position[0], seen.health[0], self._full, self._healer, self.n_agents, self._battles.available[0],
-            self._battles.features.attack_at, self.heuristic_rest, self._targets, chosen[0],
-        )  # fmt: skip
+        """SMAC's heuristic, in place of the actions that are given: attack the nearest enemy until it is dead, heal the
+        nearest hurt; `heuristic_rest` walks toward a target out of reach. By smac/env/starcraft2/starcraft2.py,
+        including that the dead choose as well, to no effect.
+        """
+        seen, N, attack_at = self._battles.snapshot, self.n_agents, self._battles.features.attack_at
+        position, health = seen.position[0].astype(np.float64), seen.health[0]
+        hurt = ~self._healer & (health < self._full)
+        chosen = np.full((1, N), int(Action.NO_OP), dtype=np.int64)
+        for agent in range(N):
+            heals = self._healer[agent]
+            side = slice(0, N) if heals else slice(N, None)
+            wanted = (health[side] > 0) & (hurt[side] | (not heals))
+            ways = position[side] - position[agent]
+            if self._targets[agent] == _NOBODY or not wanted[self._targets[agent]]:
+                distance = np.where(wanted, np.sqrt((ways * ways).sum(axis=1)), np.inf)
+                self._targets[agent] = distance.argmin() if wanted.any() else _NOBODY
+            target = self._targets[agent]
+            if target == _NOBODY:
+                continue
+            chosen[0, agent] = attack_at + target
+            if self.heuristic_rest and not self._battles.available[0, agent, attack_at + target]:
+                chosen[0, agent] = action_along(*ways[target])
         return chosen
 
     def _end(self) -> tuple[bool, dict[str, Any]]:
@@ -287,7 +304,6 @@ class StarCraft2Env(SmacQueries):
         return self.get_obs()[self._agent(agent_id)]
 
     def get_state(self) -> NDArray[np.float32]:
-        """(S,)"""
         self._require_battle()
         return self._battles.state()[0]
 
@@ -313,8 +329,7 @@ class StarCraft2Env(SmacQueries):
         return self._battles.available[0].astype(np.int64).tolist()
 
     def get_avail_agent_actions(self, agent_id: int) -> list[int]:
-        self._require_battle()
-        return self._battles.available[0, self._agent(agent_id)].astype(np.int64).tolist()
+        return self.get_avail_actions()[self._agent(agent_id)]
 
     def get_true_avail_agent_actions(self, agent_id: int) -> list[int]:
         """Without `action_mask` as if it were on."""
@@ -373,7 +388,6 @@ class StarCraft2Env(SmacQueries):
         """In SMACv2 it draws the cones of sight into the game's window; here every frame shows them."""
 
     def close(self) -> None:
-        """Close the window, if there is one."""
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None

@@ -4,20 +4,21 @@
 
 from __future__ import annotations
 
-import enum
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.core.errors import UsageError
+from s2rm_data.starcraft import rules
 from s2rm_data.starcraft.api.protocol import OPPONENT, PLAYER, STANDARD_ID, custom_ids
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.engine import layout as at
 from s2rm_data.starcraft.envs.battles import BattleBatch, EnvOptions
 from s2rm_data.starcraft.features import AROUND, MAX_COOLDOWN
+from s2rm_data.starcraft.rules import MOVE_AMOUNT, MOVES
 from s2rm_data.starcraft.scenarios import Scenario
 from s2rm_data.starcraft.terrain_maps import SIZE
 from s2rm_data.starcraft.units import AIR, NUMBER_OF, UNIT_TYPES, UnitType
@@ -45,12 +46,6 @@ def map_type(scenario: Scenario) -> str:
     return _MAP_TYPES.get(names, "_".join(names))
 
 
-def agent_ids(battles: BattleBatch) -> dict[str, int]:
-    """SMAC's `marine_id` and so on: the ids of the map's own units, 0 for types that no agent has."""
-    own = _own_ids(battles)
-    return {f"{name}_id": own.get(NUMBER_OF[name], 0) for name in IDS}
-
-
 def _own_ids(battles: BattleBatch) -> dict[int, int]:
     """Unit type -> id of the map's own units; SMACv2's map has all of them."""
     types = [NUMBER_OF[name] for name in IDS] if battles.generated else battles.scenario.agent_types
@@ -64,38 +59,12 @@ def api_ids(battles: BattleBatch) -> list[int]:
 
 
 def type_of_id(battles: BattleBatch, api_id: int) -> UnitType:
-    """The unit type behind an id of this map."""
     ids = api_ids(battles)
     return UNIT_TYPES[int(battles.engine.kinds[0, ids.index(api_id)])]
 
 
-@dataclass(frozen=True)
-class Point:
-    x: float
-    y: float
-    z: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiUnit:
+class ApiUnit(SimpleNamespace):
     """One unit with the names of the API's message; the dead have health 0."""
-
-    tag: int
-    owner: int
-    unit_type: int
-    pos: Point
-    facing: float
-    radius: float
-    health: float
-    health_max: float
-    shield: float
-    shield_max: float
-    energy: float
-    energy_max: float
-    weapon_cooldown: float
-    is_flying: bool
-    orders: tuple[Any, ...] = ()
-    engaged_target_tag: int = 0
 
     def HasField(self, name: str) -> bool:  # noqa: N802 (the API's name)
         """As in the game, the enemies' cooldowns are not told."""
@@ -115,7 +84,7 @@ def api_units(battles: BattleBatch, battle_number: int) -> list[ApiUnit]:
                 tag=FIRST_TAG + battle_number * battles.units + slot,
                 owner=PLAYER if ours else OPPONENT,
                 unit_type=ids[slot],
-                pos=Point(x, y, float(z[min(int(x), 31), min(int(y), 31)])),
+                pos=SimpleNamespace(x=x, y=y, z=float(z[min(int(x), 31), min(int(y), 31)])),
                 facing=math.atan2(facing[slot][1], facing[slot][0]) % (2 * math.pi),
                 radius=kind.radius,
                 health=float(seen.health[0, slot]),
@@ -126,6 +95,8 @@ def api_units(battles: BattleBatch, battle_number: int) -> list[ApiUnit]:
                 energy_max=kind.energy_max,
                 weapon_cooldown=float(seen.cooldown_loops[0, slot]) if ours else 0.0,
                 is_flying=kind.plane == AIR,
+                orders=(),
+                engaged_target_tag=0,
             )
         )
     return units
@@ -134,18 +105,6 @@ def api_units(battles: BattleBatch, battle_number: int) -> list[ApiUnit]:
 # Methods of SMAC's class that talk to StarCraft II.
 _GAME_METHODS = ("get_agent_action", "get_agent_action_heuristic", "init_units", "update_units", "only_medivac_left",
                  "reward_battle")  # fmt: skip
-
-
-class Direction(enum.IntEnum):
-    """SMAC's."""
-
-    NORTH = 0
-    SOUTH = 1
-    EAST = 2
-    WEST = 3
-
-
-_STEP = {Direction.NORTH: (0, 1), Direction.SOUTH: (0, -1), Direction.EAST: (1, 0), Direction.WEST: (-1, 0)}
 
 
 class MultiAgentEnv:
@@ -184,14 +143,15 @@ class SmacQueries(MultiAgentEnv):
         self.enemy_state_attr_names = ["health", "rel_x", "rel_y"] + ["shield"] * self.shield_bits_enemy + bits
         self.map_x = self.map_y = self.max_distance_x = self.max_distance_y = SIZE
         self.pathing_grid, self.terrain_height = battles.terrain.pathing, battles.terrain.height
-        self._ids = agent_ids(battles)
+        own = _own_ids(battles)
+        self._ids = {f"{name}_id": own.get(NUMBER_OF[name], 0) for name in IDS}  # 0: no agent is one
         self._describe_units()
 
     def _describe_units(self) -> None:
         kinds = [UNIT_TYPES[int(number)] for number in self._battles.engine.kinds[0]]
         self._full = self._battles.engine.floats[0, at.HEALTH_MAX].astype(np.float32)
         self._healer = np.array([kind.is_healer for kind in kinds])
-        self.max_reward = self._battles.max_reward
+        self.max_reward = float(self._battles.max_rewards[0])
 
     def __getattr__(self, name: str) -> Any:
         """The options and unit ids that SMAC keeps as attributes, such as `obs_all_health` and `marine_id`."""
@@ -222,7 +182,6 @@ class SmacQueries(MultiAgentEnv):
 
     @property
     def agents(self) -> dict[int, ApiUnit]:
-        """Agents by number, as the API shows them."""
         return dict(enumerate(self._all_units()[: self.n_agents]))
 
     @property
@@ -256,7 +215,7 @@ class SmacQueries(MultiAgentEnv):
         return type_of_id(self._battles, unit.unit_type).shield
 
     def unit_shoot_range(self, agent_id: int) -> float:
-        return self._battles.features.shoot_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))
+        return float(self._battles.features.rules[self._battles.engine.kinds[0, self._agent(agent_id)], rules.REACH])
 
     def unit_sight_range(self, agent_id: int) -> float:
         return self._battles.features.sight_range(int(self._battles.engine.kinds[0, self._agent(agent_id)]))
@@ -274,12 +233,10 @@ class SmacQueries(MultiAgentEnv):
         return math.hypot(x2 - x1, y2 - y1)
 
     def check_bounds(self, x: int, y: int) -> bool:
-        """Whether a cell is on the map."""
         return 0 <= x < SIZE and 0 <= y < SIZE
 
     def can_move(self, unit: ApiUnit, direction: int) -> bool:
-        dx, dy = _STEP[Direction(direction)]
-        half = self._options.move_amount / 2
+        (dx, dy), half = MOVES[Action.NORTH + direction], self._options.move_amount / 2 / MOVE_AMOUNT
         x, y = int(unit.pos.x + half * dx), int(unit.pos.y + half * dy)
         return self.check_bounds(x, y) and bool(self.pathing_grid[x, y])
 
@@ -329,7 +286,6 @@ class SmacQueries(MultiAgentEnv):
         return self._battles.features.state_size
 
     def get_cap_size(self) -> int:
-        """How many numbers a battle draws for an agent, its unit type included."""
         return self._battles.features.cap_size
 
     def get_ally_num_attributes(self) -> int:
@@ -350,7 +306,6 @@ class SmacQueries(MultiAgentEnv):
         return np.concatenate([np.array(drawn, dtype=np.float32), bits])
 
     def get_capabilities(self) -> NDArray[np.float32]:
-        """(N * K,)"""
         return np.concatenate([self.get_capabilities_agent(agent) for agent in range(self.n_agents)])
 
     def get_enemy_num_attributes(self) -> int:
@@ -372,7 +327,7 @@ class SmacQueries(MultiAgentEnv):
 
     def get_obs_feature_names(self) -> list[str]:
         """What the numbers of an observation are, as SMACv2 calls them, from the first agent's view."""
-        options, names = self._options, [f"move_action_{way.name.lower()}" for way in Direction]
+        options, names = self._options, [f"move_action_{Action(way).name.lower()}" for way in MOVES]
         if not options.obs_starcraft:
             return ["timestep"] * options.obs_timestep_number
         names += [f"pathing_grid_{n}" for n in range(self.n_obs_pathing * options.obs_pathing_grid)]
@@ -393,7 +348,6 @@ class SmacQueries(MultiAgentEnv):
         return names + ["unused"] * self._extra_time + ["timestep"] * options.obs_timestep_number
 
     def get_state_feature_names(self) -> list[str]:
-        """What the numbers of the state are, as SMACv2 calls them."""
         options, names = self._options, []
         if options.obs_instead_of_state:
             return [f"{name}_of_agent_{a}" for a in range(self.n_agents) for name in self.get_obs_feature_names()]

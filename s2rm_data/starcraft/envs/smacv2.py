@@ -16,11 +16,10 @@ from typing import Any
 
 from s2rm_data.core.errors import UsageError, did_you_mean
 from s2rm_data.starcraft import scenarios
+from s2rm_data.starcraft.api.protocol import race_of
 from s2rm_data.starcraft.envs.capabilities import MAPS
 from s2rm_data.starcraft.envs.smac import StarCraft2Env
 from s2rm_data.starcraft.envs.smac_queries import MultiAgentEnv, map_type
-from s2rm_data.starcraft.generated import RACES
-from s2rm_data.starcraft.units import NUMBER_OF
 
 
 class CannotResetException(Exception):  # noqa: N818 (SMACv2's name)
@@ -98,14 +97,8 @@ def _parameters(name: str) -> dict[str, Any]:
         "n_agents": scenario.agent_count,
         "n_enemies": scenario.enemy_count,
         "limit": scenario.limit_steps,
-        "a_race": _race(sides[0]),
-        "b_race": _race(sides[1]),
+        "a_race": "TZP"[race_of(min(sides[0])) - 1],
+        "b_race": "TZP"[race_of(min(sides[1])) - 1],
         "unit_type_bits": 0 if len(sides[0]) == len(sides[1]) == 1 else len(sides[0] | sides[1]),
         "map_type": map_type(scenario),
     }
-
-
-def _race(types: set[int]) -> str:
-    """P, T or Z; a spine crawler is none of the types that SMACv2 draws."""
-    found = (race for race in RACES if types & {NUMBER_OF[name] for name in RACES[race].weights})
-    return next(found, "zerg")[0].upper()

@@ -32,44 +32,6 @@ from s2rm_data.starcraft.polar import PolarGrid, render, terrain_height
 if TYPE_CHECKING:
     from gymnasium import spaces
 
-IMAGES = ("categories", "hecs", "height")
-
-
-class PolarView:
-    """Images of a batch: `categories` (n, N, I, J, 3) uint8, `hecs` (n, N, I, J, 4) float32, `height` (n, N, I, J)
-    uint8, with the channels of a stored split (docs/data_format.md).
-
-    A stored image shows the actions that were chosen on it; here these are not chosen yet, and the last ones show.
-    """
-
-    def __init__(self, battles: BattleBatch, radial: int, angular: int, radius: float) -> None:
-        self._battles = battles
-        self.grid = PolarGrid(radial=radial, angular=angular, radius=radius)
-        self._terrain = terrain_height(battles.options.map_name)
-
-    def observe(self, rows: NDArray[np.int64] | None = None) -> dict[str, NDArray[Any]]:
-        battles = self._battles
-        seen = battles.snapshot if rows is None else taken(battles.snapshot, rows)
-        orders = battles.orders(battles.last_actions)
-        last = np.maximum(orders if rows is None else orders[rows], Action.NO_OP)
-        n = len(seen.health)
-        states: dict[str, NDArray[Any]] = {
-            "unit_type": np.broadcast_to(seen.unit_type, (n, battles.units)),
-            "unit_position": seen.position[:, None],
-            **{name: getattr(seen, field)[:, None] for name, field in STATS.items()},
-            "action": last[:, None],
-            "length": np.ones(n, dtype=np.int64),
-        }
-        images = render(states, grid=self.grid, terrain=self._terrain)
-        return {name: images[name][:, 0] for name in IMAGES}
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of one agent's images."""
-        cells = (self.grid.radial, self.grid.angular)
-        return {"categories": (*cells, 3), "hecs": (*cells, 4), "height": cells}
-
-
 MOST_BATTLES = 65_536
 _MOST_AHEAD = 32  # battles of one environment that are set up together: one by one costs ten times as much
 _AHEAD_TOGETHER = 2048  # of all environments; they take up to 40 MB
@@ -121,17 +83,15 @@ class VectorEnv:
         self._stops = illegal_actions == "stop"
         self._with_state = checked("state", state, bool)
         self.battles = BattleBatch(self.options, self.count)
-        self.polar = PolarView(self.battles, radial, angular, radius) if observation == "polar" else None
+        self.grid = PolarGrid(radial=radial, angular=angular, radius=radius) if observation == "polar" else None
+        self._terrain = terrain_height(self.options.map_name)
         self.agents, self.actions, self.limit = self.battles.agents, self.battles.actions, self.battles.limit
-        self.observation_size, self.state_size = self.battles.features.observation_size, self._state_size()
+        features = self.battles.features
+        self.observation_size, observed = features.observation_size, self.agents * features.observation_size
+        self.state_size = observed if self.options.obs_instead_of_state else features.state_size
         self._ahead = max(1, min(_MOST_AHEAD, _AHEAD_TOGETHER // self.count))
         self._begun = False
         self._seed(seed)
-
-    def _state_size(self) -> int:
-        features = self.battles.features
-        as_observations = self.agents * features.observation_size
-        return as_observations if self.options.obs_instead_of_state else features.state_size
 
     def _seed(self, seed: int) -> None:
         self.seed: int = checked("seed", seed, Annotated[int, between(0, MAX_SEED)])
@@ -184,11 +144,7 @@ class VectorEnv:
         if len(rows):
             final = self._final(rows)
             self._begin(rows)
-        ends = {
-            "battle_won": outcome == WIN,
-            "dead_allies": dead[:, 0],
-            "dead_enemies": dead[:, 1],
-        }
+        ends = {"battle_won": outcome == WIN, "dead_allies": dead[:, 0], "dead_enemies": dead[:, 1]}
         return self.observe(), reward, terminated, truncated, self._info() | ends | final
 
     def _without(self, actions: Any, rows: NDArray[np.int64]) -> Any:
@@ -210,7 +166,27 @@ class VectorEnv:
         """What the agents of all environments see now, or of some: whatever picks rows out of an array."""
         if rows is not None:
             rows = self._numbers(rows)
-        return self.polar.observe(rows) if self.polar else self.battles.observe(rows)
+        return self.battles.observe(rows) if self.grid is None else self._images(rows, self.grid)
+
+    def _images(self, rows: NDArray[np.int64] | None, grid: PolarGrid) -> dict[str, NDArray[Any]]:
+        """`categories` (n, N, I, J, 3) uint8, `hecs` (n, N, I, J, 4) float32, `height` (n, N, I, J) uint8, with the
+        channels of a stored split (docs/data_format.md). A stored image shows the actions that were chosen on it; here
+        these are not chosen yet, and the last ones show.
+        """
+        battles = self.battles
+        seen = battles.snapshot if rows is None else taken(battles.snapshot, rows)
+        orders = battles.orders(battles.last_actions)
+        last = np.maximum(orders if rows is None else orders[rows], Action.NO_OP)
+        n = len(seen.health)
+        states: dict[str, NDArray[Any]] = {
+            "unit_type": np.broadcast_to(seen.unit_type, (n, battles.units)),
+            "unit_position": seen.position[:, None],
+            **{name: getattr(seen, field)[:, None] for name, field in STATS.items()},
+            "action": last[:, None],
+            "length": np.ones(n, dtype=np.int64),
+        }
+        images = render(states, grid=grid, terrain=self._terrain)
+        return {name: images[name][:, 0] for name in ("categories", "hecs", "height")}
 
     def _numbers(self, rows: Any) -> NDArray[np.int64]:
         """(k,) numbers of the environments that an index, a slice, a list or a mask picks out."""
@@ -238,7 +214,6 @@ class VectorEnv:
 
     @cached_property
     def single_observation_space(self) -> spaces.Space:
-        """What the agents of one environment observe."""
         return observation_space(self, (self.agents,))
 
     @cached_property
@@ -265,17 +240,13 @@ def gymnasium_spaces() -> ModuleType:
 def observation_space(env: VectorEnv, leading: tuple[int, ...] = ()) -> spaces.Space:
     """What one agent observes as Gymnasium's space, or with `leading` dimensions several do."""
     spaces = gymnasium_spaces()
-    if env.polar is None:
+    if env.grid is None:
         most = np.inf if env.options.fully_observable else 1.0  # distances are shares of the sight
         return spaces.Box(-most, most, (*leading, env.observation_size), np.float32)
-    shapes = {name: (*leading, *shape) for name, shape in env.polar.shapes.items()}
-    return spaces.Dict(
-        {
-            "categories": spaces.Box(0, 255, shapes["categories"], np.uint8),
-            "hecs": spaces.Box(0, 2, shapes["hecs"], np.float32),
-            "height": spaces.Box(0, 255, shapes["height"], np.uint8),
-        }
-    )
+    cells = (*leading, env.grid.radial, env.grid.angular)
+    images = {"categories": (255, 3), "hecs": (2, 4), "height": (255,)}  # the highest value, and channels
+    kinds = {name: np.float32 if name == "hecs" else np.uint8 for name in images}
+    return spaces.Dict({n: spaces.Box(0, most, (*cells, *k), kinds[n]) for n, (most, *k) in images.items()})
 
 
 MASKS = ("obs", "info", "rllib")

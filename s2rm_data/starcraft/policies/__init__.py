@@ -9,6 +9,7 @@ A trained policy is a file of the user's (`_network.py`), named by its path: `fi
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ POLICIES = Registry(package=__name__, kind="policy", hint="s2rm-data sc2 --list 
 
 
 def is_file(name: str) -> bool:
-    """Whether a policy is named by the path of its file."""
     return name.endswith(".safetensors")
 
 
@@ -33,7 +33,6 @@ def label(name: str) -> str:
 
 
 def find(name: str) -> Policy:
-    """The policy of a name or of a file."""
     if not is_file(name):
         return POLICIES.load(name)
     from s2rm_data.starcraft.policies._network import load_network
@@ -45,12 +44,6 @@ def find(name: str) -> Policy:
 
 def __getattr__(name: str) -> Any:
     """`Policy` and `policy`, what a policy file is made of; imported when asked for, because they compile code."""
-    if name == "Policy":
-        from s2rm_data.starcraft.policies._view import Policy
-
-        return Policy
-    if name == "policy":
-        from s2rm_data.starcraft.policies._view import policy
-
-        return policy
+    if name in ("Policy", "policy"):
+        return getattr(importlib.import_module(f"{__name__}._view"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,22 +9,25 @@ import numpy as np
 from s2rm_data.core.compiled import compiled
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.policies import _view as see
-from s2rm_data.starcraft.units import AIR, UNIT_TYPES
+from s2rm_data.starcraft.units import UNIT_TYPES, reach
+from s2rm_data.starcraft.units import can_hit as can_hit_type
 
 NOBODY = -1
 # By unit type number; entry 0 is nothing.
 _HEALTH_MAX = np.array([0.0, *(unit.health for unit in UNIT_TYPES.values())])
 _HEALER = np.array([False, *(unit.is_healer for unit in UNIT_TYPES.values())])
-_FLIES = np.array([False, *(unit.plane == AIR for unit in UNIT_TYPES.values())])
-_SHOOTS_AIR = np.array([False, *(unit.shoots_air for unit in UNIT_TYPES.values())])
+REACH = np.zeros((len(UNIT_TYPES) + 1,) * 2)  # of the weapon of [attacker, target]; 0 if it cannot hit
+for _own, _unit in UNIT_TYPES.items():
+    for _enemy, _target in UNIT_TYPES.items():
+        REACH[_own, _enemy] = reach(_unit, _target) if can_hit_type(_unit, _target) else 0.0
 _ARRIVED2 = 4.0  # Assumption: an agent within 2 units (one SMAC move) of a place it searches has arrived
 _BESIDE2 = 4.0  # Assumption: a healer without a patient stays within 2 units of somebody it can heal
 
 
 @compiled("boolean(float64, float64)")
 def can_hit(own_type, enemy_type):  # type: ignore[no-untyped-def]
-    """Whether a weapon can be aimed at it at all (marauders skip medivacs in SMAC's script, too)."""
-    return not _FLIES[np.int64(enemy_type)] or _SHOOTS_AIR[np.int64(own_type)]
+    """Whether the unit has a weapon that can be aimed at it (marauders skip medivacs in SMAC's script, too)."""
+    return REACH[np.int64(own_type), np.int64(enemy_type)] > 0.0
 
 
 @compiled("boolean(float64)")

@@ -98,7 +98,6 @@ class Callee(nb.types.WrapperAddressProtocol):
 
 @cache
 def callee(choose: Any) -> Any:
-    """What to give to `act`."""
     return choose if nb.config.DISABLE_JIT else Callee(choose)  # type: ignore[attr-defined]
 
 

@@ -11,14 +11,9 @@ from s2rm_data.core.compiled import compiled
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.policies import _moves as moves
 from s2rm_data.starcraft.policies._view import DISTANCE2, FRIEND, HEALTH, INDEX, SHIELD, TYPE, Policy, policy
-from s2rm_data.starcraft.units import UNIT_TYPES, reach
 
 _MARGIN = 0.5  # Assumption: an enemy half a unit out of reach is as good as in reach
-# Squared reach of weapon [own type, enemy type], by unit type number; row and column 0 are nothing.
-_REACH2 = np.zeros((len(UNIT_TYPES) + 1, len(UNIT_TYPES) + 1))
-for _own, _unit in UNIT_TYPES.items():
-    for _enemy, _target in UNIT_TYPES.items():
-        _REACH2[_own, _enemy] = (reach(_unit, _target) + _MARGIN) ** 2
+_REACH2 = (moves.REACH + _MARGIN) ** 2  # squared, by [own type, enemy type]
 
 
 @compiled("int64(float64[:, ::1], boolean[::1])")

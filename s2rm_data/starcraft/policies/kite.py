@@ -11,17 +11,13 @@ import numpy as np
 from s2rm_data.core.compiled import compiled
 from s2rm_data.starcraft.codes import Action
 from s2rm_data.starcraft.policies import _view as see
-from s2rm_data.starcraft.policies._moves import NOBODY, aim_or_approach, attend, is_healer, nearest_enemy, search
+from s2rm_data.starcraft.policies._moves import NOBODY, REACH, aim_or_approach, attend, is_healer, nearest_enemy, search
 from s2rm_data.starcraft.policies.focus import weakest_in_reach
-from s2rm_data.starcraft.units import LOOPS_PER_SECOND, LOOPS_PER_STEP, UNIT_TYPES, can_hit, reach
+from s2rm_data.starcraft.units import LOOPS_PER_SECOND, LOOPS_PER_STEP, UNIT_TYPES
 
-# By unit type number; row and column 0 are nothing.
+# By unit type number; entry 0 is nothing.
 _STRIDE = np.array([0.0, *(unit.speed_per_second * LOOPS_PER_STEP / LOOPS_PER_SECOND for unit in UNIT_TYPES.values())])
 _RANGED = np.array([False, *(unit.range > 1.0 for unit in UNIT_TYPES.values())])
-_REACH = np.zeros((len(UNIT_TYPES) + 1, len(UNIT_TYPES) + 1))  # of [attacker, target]; 0 if it cannot hit
-for _own, _unit in UNIT_TYPES.items():
-    for _enemy, _target in UNIT_TYPES.items():
-        _REACH[_own, _enemy] = reach(_unit, _target) if can_hit(_unit, _target) else 0.0
 # Assumptions, chosen by what wins 3s_vs_3z and 3s_vs_4z (docs/fidelity/data.md):
 _READY_LOOPS = 3.0  # a weapon that needs longer can be walked with for a step
 _MARGIN = 1.5  # an enemy that comes this near to its reach within a step is worth a step back
@@ -33,7 +29,7 @@ _EDGE_WEIGHT = 0.5
 @compiled("boolean(int64, int64)")
 def _outranges(own, enemy):  # type: ignore[no-untyped-def]
     """Whether keeping away from the enemy costs it more than oneself."""
-    return 0.0 < _REACH[enemy, own] < _REACH[own, enemy]
+    return 0.0 < REACH[enemy, own] < REACH[own, enemy]
 
 
 @compiled("boolean(float64[:, ::1])")
@@ -41,7 +37,7 @@ def _threatened(units):  # type: ignore[no-untyped-def]
     own = np.int64(units[0, see.TYPE])
     for row in range(1, units.shape[0]):
         enemy = np.int64(units[row, see.TYPE])
-        near = _REACH[enemy, own] + _STRIDE[enemy] + _MARGIN
+        near = REACH[enemy, own] + _STRIDE[enemy] + _MARGIN
         if units[row, see.FRIEND] == 0.0 and _outranges(own, enemy) and units[row, see.DISTANCE2] < near * near:
             return True
     return False
@@ -55,7 +51,7 @@ def _danger(units, places, x, y):  # type: ignore[no-untyped-def]
         enemy = np.int64(units[row, see.TYPE])
         if units[row, see.FRIEND] == 0.0 and _outranges(own, enemy):
             dx, dy = units[row, see.DX] - x, units[row, see.DY] - y
-            gap = max(np.sqrt(dx * dx + dy * dy) - _REACH[enemy, own], _LEAST_GAP)
+            gap = max(np.sqrt(dx * dx + dy * dy) - REACH[enemy, own], _LEAST_GAP)
             total += 1.0 / (gap * gap)
     middle_x = (places[see.ENEMY_START, 0] + places[see.OWN_START, 0]) / 2.0
     middle_y = (places[see.ENEMY_START, 1] + places[see.OWN_START, 1]) / 2.0

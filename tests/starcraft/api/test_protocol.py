@@ -67,15 +67,3 @@ def test_the_old_protocol_package_is_recognised(tmp_path: Path) -> None:
     message = check("require_protocol", package(tmp_path, "s2clientprotocol", sc2api_pb2=old))
     assert "(Descriptors cannot be created directly.)" in message
     assert "pip install --force-reinstall --no-deps pys2clientprotocol" in message
-
-
-def test_the_other_smac_is_recognised(tmp_path: Path) -> None:
-    message = check("require_smac", package(tmp_path, "smac", facade="class HyperparameterOptimizationFacade: ..."))
-    assert "is AutoML's SMAC" in message
-    assert "github.com/oxwhirl/smac" in message
-
-
-def test_no_smac_at_all_says_where_it_is(tmp_path: Path) -> None:
-    message = check("require_smac", tmp_path, ("smac",))
-    assert message.startswith("4 SMAC is not installed")
-    assert "git+https://github.com/oxwhirl/smac" in message

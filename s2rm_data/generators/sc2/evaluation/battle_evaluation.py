@@ -14,7 +14,7 @@ from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSi
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.tables import Table
 from s2rm_data.evaluation.world_evaluation import Context, Plan, WorldEvaluation, total
-from s2rm_data.generators.sc2.evaluation.battle_predictions import BattleForesight, foresee, shown
+from s2rm_data.generators.sc2.evaluation.battle_predictions import BattleForesight, roll_out, shown
 from s2rm_data.generators.sc2.evaluation.battle_tables import (
     MEANINGS,
     BattleResults,
@@ -58,7 +58,9 @@ class BattleEvaluation(WorldEvaluation):
     )
 
     def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> BattleForesight:
-        return foresee(run, piece, start=start, dropped=dropped)
+        batch = piece.dropped(dropped)
+        prediction = roll_out(run.model, batch, start) if start else run.predict(batch)
+        return BattleForesight(first=start or 1, batch=batch, prediction=prediction)
 
     def shown(self, group: Group, piece: Piece, result: BattleForesight, *, index: int, start: int) -> Addition:
         return shown(group, piece.first, result, agent=index, start=start)
@@ -79,7 +81,12 @@ class BattleEvaluation(WorldEvaluation):
         known = [path for path in found if all(path in run.groups for run in trained)] or found
         tests = [path for path in store.groups if path.startswith(f"{name}/") and path.endswith("/test")]
         plan = self.checked(context.runs, {"val": [store[p] for p in known], "test": [store[p] for p in tests]})
-        return {**plan, "drawn": _drawable([*plan["val"][:1], *plan["test"]], context)}
+        missing = {
+            group: why_not(group, Choice(**context.options), context) for group in [*plan["val"][:1], *plan["test"]]
+        }
+        if all(missing.values()):
+            raise UsageError("; ".join(dict.fromkeys(missing.values())))
+        return {**plan, "drawn": [group for group, reason in missing.items() if not reason]}
 
     def work(self, context: Context, plan: Plan) -> int:
         shares = len(self._fractions(context))
@@ -101,12 +108,14 @@ class BattleEvaluation(WorldEvaluation):
                 scenario: self.one_step(context, [group], (0.0,), config.sequences)[0.0]
                 for scenario, group in tests.items()
             },
-            examples={group.path: polar_example(group, _choice(context), context) for group in plan["drawn"]},
+            examples={group.path: polar_example(group, Choice(**context.options), context) for group in plan["drawn"]},
         )
 
     def reference_counts(self, piece: Piece, fraction: float) -> dict[str, polar.PolarCounts]:
-        images = polar.reference_images(piece.dropped(fraction))
-        return {name: polar.image_counts(image, piece.batch) for name, image in images.items()}
+        images, targets = polar.reference_images(piece.dropped(fraction)), piece.batch.targets
+        assert targets is not None
+        mask = piece.batch.query_mask
+        return {name: polar.PolarCounts.of_images(image, targets, mask) for name, image in images.items()}
 
     def reference_scores(self, counts: polar.PolarCounts) -> dict[str, float]:
         return polar.reference_scores(counts)
@@ -149,15 +158,3 @@ class BattleEvaluation(WorldEvaluation):
             page.add_figure(images, name, draw_polar_example(example, page.drawn), caption)
             images.lead = images.lead or images.figures[-1]
         return [agents, *([scenarios] if tables["unseen"] else []), images]
-
-
-def _choice(context: Context) -> Choice:
-    return Choice(**context.options)
-
-
-def _drawable(candidates: Sequence[Group], context: Context) -> list[Group]:
-    """Of the groups whose images are drawn those that have what was chosen; an error if none has."""
-    missing = [why_not(group, _choice(context), context) for group in candidates]
-    if all(missing):
-        raise UsageError("; ".join(dict.fromkeys(missing)))
-    return [group for group, reason in zip(candidates, missing, strict=True) if not reason]

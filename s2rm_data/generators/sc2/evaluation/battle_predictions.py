@@ -9,19 +9,14 @@ they choose.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from s2rm_data.core.errors import UsageError
-from s2rm_data.evaluation.blocks import Piece
-from s2rm_data.evaluation.runs import Run
 from s2rm_data.generators.sc2.inspection.battle_scene import HEAT, NOTHING, hecs_titles, type_palette
 from s2rm_data.generators.sc2.learning import battle_scores as polar
 from s2rm_data.inspection.scene import Addition, Curve, Curves, Palette, Picture, Pictures
@@ -41,12 +36,6 @@ class BattleForesight:
     first: int
     batch: Batch
     prediction: polar.PolarPrediction
-
-
-def foresee(run: Run, piece: Piece, *, start: int, dropped: float) -> BattleForesight:
-    batch = piece.dropped(dropped)
-    prediction = roll_out(run.model, batch, start) if start else run.predict(batch)
-    return BattleForesight(first=start or 1, batch=batch, prediction=prediction)
 
 
 def roll_out(model: WorldModel, batch: Batch, start: int) -> polar.PolarPrediction:
@@ -86,8 +75,7 @@ def shown(group: Group, number: int, result: BattleForesight, *, agent: int, sta
     wanted = polar.PolarTargets(*(part[:, result.first - 1 :] for part in targets))
     title = f"agent {agent}, rolled out from step {start}" if start else f"agent {agent}, one step ahead"
     note = "Predicted stats are drawn where the model thinks that a unit is."
-    types = type_palette(group, number)
-    pictures = _pictures(types, hecs_titles(group), result.prediction, wanted, agent, result.first)
+    pictures = _pictures(group, number, result, wanted, agent)
     return Addition(
         panels=(
             Pictures(title=title, pictures=pictures, note=note, paired=True),
@@ -98,16 +86,11 @@ def shown(group: Group, number: int, result: BattleForesight, *, agent: int, sta
 
 
 def _pictures(
-    types: Palette,
-    titles: Sequence[str],
-    result: polar.PolarPrediction,
-    targets: polar.PolarTargets,
-    agent: int,
-    first: int,
+    group: Group, number: int, result: BattleForesight, targets: polar.PolarTargets, agent: int
 ) -> list[Picture]:
-    friendly = result.friendly[0, :, agent].sigmoid()
-    unit_type = result.unit_type[0, :, agent].argmax(-3)
-    hecs = result.hecs[0, :, agent] * (unit_type > 0).unsqueeze(-3)
+    friendly, unit_type, hecs = (part[0, :, agent] for part in result.prediction)
+    unit_type = unit_type.argmax(-3)
+    hecs = hecs * (unit_type > 0).unsqueeze(-3)
 
     def pair(title: str, true: Tensor, predicted: Tensor, palette: Palette) -> list[Picture]:
         named = {"true": true, "predicted": predicted}
@@ -115,29 +98,24 @@ def _pictures(
         return [
             Picture(
                 title=f"{title}: {which}",
-                values=_levels(values, divisor),
+                values=(values.float() * divisor).round().clamp(0, 255).to(torch.uint8).cpu().numpy(),
                 palette=palette,
                 divisor=divisor,
                 polar=True,
-                first=first,
+                first=result.first,
             )
             for which, values in named.items()
         ]
 
     stats = [
         pair(title, targets.hecs[0, :, agent, channel], hecs[:, channel], Palette(colours=HEAT))
-        for channel, title in enumerate(titles[: polar.HECS])
+        for channel, title in enumerate(hecs_titles(group)[: polar.HECS])
     ]
     return [
-        *pair("friendly marker", targets.friendly[0, :, agent], friendly, _PROBABILITY),
-        *pair("unit type", targets.unit_type[0, :, agent], unit_type, types),
+        *pair("friendly marker", targets.friendly[0, :, agent], friendly.sigmoid(), _PROBABILITY),
+        *pair("unit type", targets.unit_type[0, :, agent], unit_type, type_palette(group, number)),
         *(picture for pictures in stats for picture in pictures),
     ]
-
-
-def _levels(values: Tensor, divisor: int) -> NDArray[np.uint8]:
-    scaled = (values.float() * divisor).round().clamp(0, 255)
-    return scaled.to(torch.uint8).cpu().numpy()
 
 
 def _scores(result: BattleForesight, targets: polar.PolarTargets, *, held: bool) -> Curves:
@@ -151,9 +129,8 @@ def _scores(result: BattleForesight, targets: polar.PolarTargets, *, held: bool)
         at = slice(step, step + 1)
         wanted, mask = polar.PolarTargets(*(part[:, at] for part in targets)), batch.query_mask[:, first - 1 :][:, at]
         model.append(polar.PolarCounts.of([part[:, at] for part in result.prediction], wanted, mask).scores()["fm_f1"])
-        asked = dataclasses.replace(batch, query_mask=mask, targets=wanted)
         image: Any = tuple(part[:, at] for part in copied)
-        copy.append(polar.image_counts(image, asked).scores()["fm_f1"])
+        copy.append(polar.PolarCounts.of_images(image, wanted, mask).scores()["fm_f1"])
     curves = (
         Curve(title="model", values=np.array(model), colour="#d55e00", first=first),
         Curve(title="copy of the last images", values=np.array(copy), colour="#888888", first=first),

@@ -30,14 +30,7 @@ def paper_robustness(score: str, active_percent: int) -> Mapping[str, float]:
     return table["scores"].get(str(active_percent), {})
 
 
-def paper_unseen_scenario(scenario: str, score: str) -> Mapping[str, float]:
-    """By model, on a scenario that no model was trained on."""
-    scores = paper_tables()["ood"]["scores"].get(scenario, {})
-    return {model: found[score] for model, found in scores.items() if score in found}
-
-
 def paper_models() -> list[str]:
-    """Models of the paper's StarCraft II tables, in its order."""
     return list(paper_tables()["ood"]["scores"]["1s2z"])
 
 
@@ -83,54 +76,49 @@ class BattleResults:
 def robustness_tables(
     results: BattleResults, entries: Sequence[Entry], references: Mapping[str, Reference], world: str
 ) -> list[Table]:
-    """A score by the share of active agents, one table per score."""
     scenarios = ", ".join(path.split("/")[1] for path in results.val_groups)
     episodes = sum(results.episodes[path] for path in results.val_groups)
     everyone = all(_trained(entries, path) == (True,) for path in results.val_groups)
     which = "the training scenarios" if everyone else "scenarios that not every model was trained on"
-    return [
-        Table(
+    tables = []
+    for score, title in SCORES.items():
+        columns = {f"{p}%": found.column(score, paper_robustness(score, p)) for p, found in results.robustness.items()}
+        table = Table(
             name=f"{world}_robustness_{score}",
             title=f"{title} by share of active agents",
             caption=f"Validation episodes of {which} ({scenarios}), {episodes} in all, pooled.",
             corner="active agents",
-            columns=tuple(f"{percent}%" for percent in results.robustness),
-            rows=compare(
-                entries,
-                {f"{p}%": found.column(score, paper_robustness(score, p)) for p, found in results.robustness.items()},
-                references,
-                paper_models(),
-            ),
+            columns=tuple(columns),
+            rows=compare(entries, columns, references, paper_models()),
             digits=4,
             world=world,
             short=("one_step", "robustness") if score == _MAIN else (),
         )
-        for score, title in SCORES.items()
-    ]
+        tables.append(table)
+    return tables
 
 
 def unseen_tables(
     results: BattleResults, entries: Sequence[Entry], references: Mapping[str, Reference], world: str
 ) -> list[Table]:
     """Test scenarios, which no model should have been trained on, one table each."""
-    return [
-        Table(
+    tables = []
+    for scenario, found in results.unseen.items():
+        paper = paper_tables()["ood"]["scores"].get(scenario, {})
+        numbers = {score: {model: x[score] for model, x in paper.items() if score in x} for score in SCORES}
+        columns = {title: found.column(score, numbers[score]) for score, title in SCORES.items()}
+        table = Table(
             name=f"{world}_unseen_{scenario}",
             title=_scenario_title(scenario, entries, f"{world}/{scenario}/train"),
             caption=f"{results.episodes[results.test_groups[scenario]]} test episodes, all agents active.",
             corner="metric",
-            columns=tuple(SCORES.values()),
-            rows=compare(
-                entries,
-                {t: found.column(s, paper_unseen_scenario(scenario, s)) for s, t in SCORES.items()},
-                references,
-                paper_models(),
-            ),
+            columns=tuple(columns),
+            rows=compare(entries, columns, references, paper_models()),
             digits=4,
             world=world,
         )
-        for scenario, found in results.unseen.items()
-    ]
+        tables.append(table)
+    return tables
 
 
 def _trained(entries: Sequence[Entry], path: str) -> tuple[bool, ...]:

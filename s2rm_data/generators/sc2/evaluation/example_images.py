@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, kw_only=True)
-class PolarImage:
+class PolarImage(NamedTuple):
     friendly: NDArray[np.float32]  # (I, J) probability
     unit_type: NDArray[np.uint8]  # (I, J) the likeliest
     hecs: NDArray[np.float32]  # (4, I, J), as predicted, whether or not anything is thought to be there
@@ -34,12 +33,9 @@ class PolarImage:
 
 @dataclass(frozen=True, kw_only=True)
 class PolarExample:
-    """`step` is of the frame predicted; `images` by name of the run."""
+    """`images` by name of the run."""
 
-    group: str
-    episode: int
-    agent: int
-    step: int
+    title: str
     radius: float
     unit_types: list[str]
     truth: PolarImage
@@ -82,23 +78,21 @@ def polar_example(group: Group, choice: Choice, context: Context) -> PolarExampl
     at = (row, index, agent)
     targets = piece.batch.targets
     assert isinstance(targets, PolarTargets) and isinstance(piece.source, BattleSource)
-    friendly, unit_type, hecs = reference_images(piece.batch)["copy_previous"]
+    copied = reference_images(piece.batch)["copy_previous"]
     images = {}
     with torch.inference_mode():
         for run in context.runs:
             prediction = run.predict(piece.batch)
             assert isinstance(prediction, PolarPrediction)
-            chosen = (prediction.friendly[at].sigmoid(), prediction.unit_type[at].argmax(-3), prediction.hecs[at])
-            images[run.name] = _image(*chosen)
+            friendly, unit_type, hecs = (part[at] for part in prediction)
+            images[run.name] = _image(friendly.sigmoid(), unit_type.argmax(-3), hecs)
+    where, radius = f"{group.path}, episode {episode}, agent {agent}, step {index + 1}", piece.source.grid.radius
     return PolarExample(
-        group=group.path,
-        episode=episode,
-        agent=agent,
-        step=index + 1,
-        radius=piece.source.grid.radius,
+        title=f"{where}: what the agent will see one step ahead, within {radius:g} map units",
+        radius=radius,
         unit_types=list(group.attributes["unit_types"]),
-        truth=_image(targets.friendly[at], targets.unit_type[at], targets.hecs[at]),
-        copy=_image(friendly[at], unit_type[at], hecs[at]),
+        truth=_image(*(part[at] for part in targets)),
+        copy=_image(*(part[at] for part in copied)),
         images=images,
     )
 
@@ -116,9 +110,7 @@ def _alive(piece: Piece, choice: Choice) -> list[int]:
 
 def _image(friendly: torch.Tensor, unit_type: torch.Tensor, hecs: torch.Tensor) -> PolarImage:
     return PolarImage(
-        friendly=friendly.float().cpu().numpy(),
-        unit_type=unit_type.to(torch.uint8).cpu().numpy(),
-        hecs=hecs.float().cpu().numpy(),
+        friendly.float().cpu().numpy(), unit_type.to(torch.uint8).cpu().numpy(), hecs.float().cpu().numpy()
     )
 
 
@@ -146,8 +138,7 @@ def draw_polar_example(example: PolarExample, titles: Mapping[str, str]) -> Figu
     kinds = sorted({int(k) for image in rows.values() for k in np.unique(image.unit_type)} - {0})
     handles = [Patch(fc=TYPE_COLOURS[k], ec="grey", label=example.unit_types[k]) for k in kinds]
     figure.legend(handles=handles, loc="outside lower center", ncols=max(1, len(handles)), fontsize=8, frameon=False)
-    where = f"{example.group}, episode {example.episode}, agent {example.agent}, step {example.step}"
-    figure.suptitle(f"{where}: what the agent will see one step ahead, within {example.radius:g} map units", fontsize=9)
+    figure.suptitle(example.title, fontsize=9)
     return figure
 
 

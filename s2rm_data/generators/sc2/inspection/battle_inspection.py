@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from s2rm_data.core.check import integer
 from s2rm_data.core.paint import new_figure, stacked
@@ -27,10 +28,8 @@ from s2rm_data.store import Group
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL.Image import Image
 
 
-MAP_SIDE = 32  # map units; all SMAC maps are 32 x 32
 _OUTCOME_COLOURS = {
     "win": "#009e73",
     "loss": "#d55e00",
@@ -43,50 +42,9 @@ _SIDES = {"agents": ("Blues", "#0072b2"), "enemies": ("Reds", "#d55e00")}
 _EPISODE = ("length", "outcome", "policy", "reward", "units_in_view", "units_lost", "agent_alive")
 
 
-def battle_stats(group: Group, progress: Progress) -> GroupStats:
-    outcomes, policies = group.attributes["outcomes"], group.attributes["policies"]
-    steps, agents = group["action"].shape[1:]
-    ended = np.zeros((len(policies), len(outcomes)), np.int64)
-    lengths = np.zeros((len(outcomes), steps + 1), np.int64)
-    density, alive = np.zeros((2, MAP_SIDE, MAP_SIDE)), np.zeros((2, steps))
-    earned, in_view, lost, images = Moments(), 0, 0, 0
-    for block in blocks(group, (*_EPISODE, "unit_position", "unit_alive"), progress):
-        np.add.at(ended, (block["policy"], block["outcome"]), 1)
-        np.add.at(lengths, (block["outcome"], block["length"]), 1)
-        earned.add(block["reward"].sum(1))
-        in_view += int(block["units_in_view"].sum())
-        lost += int(block["units_lost"].sum())
-        images += int(block["agent_alive"].sum())
-        for side, units in enumerate((slice(0, agents), slice(agents, None))):
-            living = block["unit_alive"][..., units]
-            alive[side] += living.sum((0, 2))
-            density[side] += _density(block["unit_position"][..., units, :][living])
-    played = np.maximum(lengths.sum(0)[::-1].cumsum()[::-1][1:], 1)  # episodes that reach each step
-    row = _battle_row(group, ended.sum(0), lengths.sum(0)) | {
-        "return_mean": round(earned.mean, 3),
-        "units_per_image": round(in_view / max(images, 1), 3),
-        "overdrawn_units_share": round(lost / max(in_view, 1), 5),
-    }
-    by_policy = _by_policy(ended, policies, outcomes)
-    return GroupStats(
-        group=group.path,
-        generator=str(group.settings["generator"]),
-        row=row,
-        details={f"win share of {policy}": found["win"] for policy, found in by_policy.items()},
-        maps={side: density[i] / max(density[i].sum(), 1) for i, side in enumerate(("agents", "enemies"))},
-        histograms={
-            f"length, {name}": (np.arange(steps + 2) - 0.5, lengths[i])
-            for i, name in enumerate(outcomes)
-            if lengths[i].any()
-        },
-        curves={side: alive[i] / played for i, side in enumerate(("agents alive", "enemies alive"))},
-        shares={"outcome by policy": by_policy},
-    )
-
-
 def _density(position: NDArray[Any]) -> NDArray[np.float64]:
     """(K, 2) -> (side, side) counts, [y, x]."""
-    line = np.arange(MAP_SIDE + 1)
+    line = np.arange(maps.SIZE + 1)
     return np.histogram2d(position[:, 1], position[:, 0], bins=(line, line))[0]
 
 
@@ -127,21 +85,6 @@ def _by_policy(ended: NDArray[np.int64], policies: list[str], outcomes: list[str
             shares = {name: round(float(count) / total, 4) for name, count in zip(outcomes, counts, strict=True)}
             found[policy] = {"episodes": total, **shares}
     return found
-
-
-def draw_battles(entries: Sequence[GroupStats]) -> Figure:
-    """One row per group: where each side stands, how long episodes last, who is left, and how each policy fares."""
-    figure = new_figure(15.5, 2.7 * len(entries) + 0.4)
-    axes = figure.subplots(len(entries), 5, squeeze=False, width_ratios=(1, 1, 1.5, 1.3, 1.5))
-    for row, entry in zip(axes, entries, strict=True):
-        for panel, side in zip(row[:2], _SIDES, strict=True):
-            _draw_density(figure, panel, entry, side)
-        _draw_lengths(row[2], entry)
-        _draw_alive(row[3], entry)
-        _draw_outcomes(row[4], entry)
-        for panel in row:
-            panel.tick_params(labelsize=7)
-    return figure
 
 
 def _draw_density(figure: Any, axes: Any, entry: GroupStats, side: str) -> None:
@@ -220,10 +163,8 @@ class BattleInspection(Inspection):
         Option(name="agent", parse=integer, help="Whose polar images to draw.", shown="who lives longest"),
     )
 
-    def pictures(self, group: Group, number: int) -> Iterator[Image]:
+    def pictures(self, group: Group, number: int) -> Iterator[Image.Image]:
         """Agent 0's, at half the size of a preview."""
-        from PIL import Image
-
         scenario, radius = group.settings["config"]["scenario"], group.attributes["radius"]
         view = {"radius": radius, "terrain": terrain_height(scenario), "title": f"{scenario}, episode {number}"}
         for image in draw.frames(group[number], agent=0, **view):
@@ -260,10 +201,58 @@ class BattleInspection(Inspection):
         return agent_images(group, number, index)
 
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
-        return battle_stats(group, progress)
+        outcomes, policies = group.attributes["outcomes"], group.attributes["policies"]
+        steps, agents = group["action"].shape[1:]
+        ended = np.zeros((len(policies), len(outcomes)), np.int64)
+        lengths = np.zeros((len(outcomes), steps + 1), np.int64)
+        density, alive = np.zeros((2, maps.SIZE, maps.SIZE)), np.zeros((2, steps))
+        earned, in_view, lost, images = Moments(), 0, 0, 0
+        for block in blocks(group, (*_EPISODE, "unit_position", "unit_alive"), progress):
+            np.add.at(ended, (block["policy"], block["outcome"]), 1)
+            np.add.at(lengths, (block["outcome"], block["length"]), 1)
+            earned.add(block["reward"].sum(1))
+            in_view += int(block["units_in_view"].sum())
+            lost += int(block["units_lost"].sum())
+            images += int(block["agent_alive"].sum())
+            for side, units in enumerate((slice(0, agents), slice(agents, None))):
+                living = block["unit_alive"][..., units]
+                alive[side] += living.sum((0, 2))
+                density[side] += _density(block["unit_position"][..., units, :][living])
+        played = np.maximum(lengths.sum(0)[::-1].cumsum()[::-1][1:], 1)  # episodes that reach each step
+        row = _battle_row(group, ended.sum(0), lengths.sum(0)) | {
+            "return_mean": round(earned.mean, 3),
+            "units_per_image": round(in_view / max(images, 1), 3),
+            "overdrawn_units_share": round(lost / max(in_view, 1), 5),
+        }
+        by_policy = _by_policy(ended, policies, outcomes)
+        return GroupStats(
+            group=group.path,
+            generator=str(group.settings["generator"]),
+            row=row,
+            details={f"win share of {policy}": found["win"] for policy, found in by_policy.items()},
+            maps={side: density[i] / max(density[i].sum(), 1) for i, side in enumerate(("agents", "enemies"))},
+            histograms={
+                f"length, {name}": (np.arange(steps + 2) - 0.5, lengths[i])
+                for i, name in enumerate(outcomes)
+                if lengths[i].any()
+            },
+            curves={side: alive[i] / played for i, side in enumerate(("agents alive", "enemies alive"))},
+            shares={"outcome by policy": by_policy},
+        )
 
     def draw_statistics(self, entries: Sequence[GroupStats]) -> Figure:
-        return draw_battles(entries)
+        """One row per group: where each side stands, how long episodes last, who is left, and how each policy fares."""
+        figure = new_figure(15.5, 2.7 * len(entries) + 0.4)
+        axes = figure.subplots(len(entries), 5, squeeze=False, width_ratios=(1, 1, 1.5, 1.3, 1.5))
+        for row, entry in zip(axes, entries, strict=True):
+            for panel, side in zip(row[:2], _SIDES, strict=True):
+                _draw_density(figure, panel, entry, side)
+            _draw_lengths(row[2], entry)
+            _draw_alive(row[3], entry)
+            _draw_outcomes(row[4], entry)
+            for panel in row:
+                panel.tick_params(labelsize=7)
+        return figure
 
 
 def _preview(

@@ -86,22 +86,19 @@ def _units(group: Group, episode: Mapping[str, NDArray[Any]]) -> scene.Discs:
     slots = [*range(agents), *range(len(kinds) - agents)]
     names = [f"{side} {slot} ({kind.name})" for side, slot, kind in zip(sides, slots, kinds, strict=True)]
     full = [kind.most_health(enemy=slot >= agents) for slot, kind in enumerate(kinds)]
-    bars = [("health", "unit_health", paint.HEALTH, full)]
-    bars += [("shield", "unit_shield", paint.SHIELD, [k.shield for k in kinds])]
+    bars = [("health", paint.HEALTH, full), ("shield", paint.SHIELD, [k.shield for k in kinds])]
     return scene.Discs(
         title="units",
         position=episode["unit_position"],
         radius=np.array([kind.radius for kind in kinds]),
-        colours=[paint.FRIEND if side == "agent" else paint.ENEMY for side in sides],
+        colours=_colours(agents, len(kinds)),
         names=names,
         letters=[kind.letters for kind in kinds],
         legend=((paint.FRIEND, "agents"), (paint.ENEMY, "enemies")),
         there=episode["unit_health"] > 0,
-        bars=[scene.Bar(title=t, values=episode[name], full=np.array(full), colour=c) for t, name, c, full in bars],
+        bars=[scene.Bar(title=n, values=episode[f"unit_{n}"], full=np.array(full), colour=c) for n, c, full in bars],
         readings=(
-            scene.Reading(title="health", values=episode["unit_health"]),
-            scene.Reading(title="shield", values=episode["unit_shield"]),
-            scene.Reading(title="energy", values=episode["unit_energy"]),
+            *(scene.Reading(title=name, values=episode[f"unit_{name}"]) for name in ("health", "shield", "energy")),
             scene.Reading(title="cooldown", values=episode["unit_cooldown"], unit="loops"),
             scene.Reading(
                 title="order", values=episode["unit_order"], names=[str(n) for n in group.attributes["orders"]]
@@ -112,6 +109,10 @@ def _units(group: Group, episode: Mapping[str, NDArray[Any]]) -> scene.Discs:
         sight=float(group.attributes["radius"]),
         reach=np.array([max(kind.range, kind.heal_range) + kind.radius for kind in kinds]),
     )
+
+
+def _colours(agents: int, units: int) -> list[str]:
+    return [paint.side_colour(unit, agents) for unit in range(units)]
 
 
 def _orders(episode: Mapping[str, NDArray[Any]]) -> scene.Arrows:
@@ -126,7 +127,7 @@ def _orders(episode: Mapping[str, NDArray[Any]]) -> scene.Arrows:
         end[:, :agents][walks] = position[:, :agents][walks] + np.array(step, np.float32)
         aimed[:, :agents] |= walks
     aimed[:, :agents] &= action >= Action.NORTH
-    colours = [paint.FRIEND] * agents + [paint.ENEMY] * (units - agents)
+    colours = _colours(agents, units)
     return scene.Arrows(title="orders and targets", start=position, end=end, there=aimed & alive, colours=colours)
 
 

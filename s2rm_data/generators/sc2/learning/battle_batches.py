@@ -71,12 +71,13 @@ class BattleGroup:
         self.path = group.path
         self._group = group
         config = episode_config(group.settings["config"])
-        self.grid = drawn_grid(config.grid, image_size, cell_size)
+        # what is not given is as stored, with the same field of view if it can be
+        radial, angular = image_size or (config.radial, config.angular)
+        radius = config.radius if cell_size is None else round(radial * cell_size, 9)  # 10 x 0.9 is to be 9
+        self.grid = PolarGrid(radial=radial, angular=angular, radius=radius)
         self.terrain = terrain_height(config.scenario)
-        which = slice(0, limit)
-        self.states = {name: group[name][which] for name in STATES} if not has_cache(group) else None
-        self.unit_type = group["unit_type"][which]
-        self.length = group["length"][which].astype(np.int64)
+        self.states = {name: group[name][:limit] for name in STATES} if not has_cache(group) else None
+        self.unit_type, self.length = group["unit_type"][:limit], group["length"][:limit].astype(np.int64)
         self.records, self.agents = group["action"].shape[1:]
         if self.unit_type.max() > UNIT_CHANNELS:
             raise UsageError(
@@ -133,18 +134,12 @@ class BattleSource(Source):
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    def _located(self, episode: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(B,) member, (B,) number in it."""
-        member = np.searchsorted(self._first, episode, side="right") - 1
-        return member, episode - self._first[member]
-
     def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
         """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are; a random
         `query_share` of the agents is asked what it sees.
         """
-        member, number = self._located(sequence)
-        lengths = [self.members[m].length[n] for m, n in zip(member, number, strict=True)]
-        latest = np.maximum(np.array(lengths) - 1 - self.steps, 0)
+        lengths = np.concatenate([member.length for member in self.members])[sequence]
+        latest = np.maximum(lengths - 1 - self.steps, 0)
         request = self._request(sequence, random.integers(0, latest + 1))
         if self.query_share == 1.0:
             return request
@@ -194,14 +189,17 @@ class BattleSource(Source):
             request.ask,
             {},
         )
-        member, number = self._located(request.episode)
+        member = np.searchsorted(self._first, request.episode, side="right") - 1
+        number = request.episode - self._first[member]
         for m in np.unique(member):
             rows = np.flatnonzero(member == m)
             window = self.members[m].window(number[rows], request.start[rows], self.steps)
             found = (window[name] for name in ("categories", "hecs", "height", "agent_position", "agent_alive"))
             for padded, values in zip(out, found, strict=False):
                 padded[rows, :, : self.members[m].agents] = values
-        return out._replace(counts=_counts(out))
+        seen, asked = out.alive & out.keep, out.alive & out.ask
+        counts = {"view_count": seen[:, :-1], "next_view_count": seen[:, 1:], "query_count": asked[:, 1:]}
+        return out._replace(counts={name: int(mask.sum()) for name, mask in counts.items()})
 
     def _batch(self, records: Records) -> Batch:
         counts: dict[str, Any] = records.counts
@@ -237,16 +235,3 @@ class BattleSource(Source):
     @property
     def arena_size(self) -> tuple[float, float]:
         return float(MAP_SIZE), float(MAP_SIZE)
-
-
-def drawn_grid(stored: PolarGrid, image_size: Sequence[int] | None, cell_size: float | None) -> PolarGrid:
-    """The grid of images of this size; what is not given is as stored, with the same field of view if it can be."""
-    radial, angular = image_size or (stored.radial, stored.angular)
-    radius = stored.radius if cell_size is None else round(radial * cell_size, 9)  # 10 x 0.9 is to be 9
-    return PolarGrid(radial=radial, angular=angular, radius=radius)
-
-
-def _counts(records: Records) -> dict[str, int]:
-    seen, asked = records.alive & records.keep, records.alive & records.ask
-    counts = {"view_count": seen[:, :-1], "next_view_count": seen[:, 1:], "query_count": asked[:, 1:]}
-    return {name: int(mask.sum()) for name, mask in counts.items()}

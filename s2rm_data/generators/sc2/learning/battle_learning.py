@@ -129,7 +129,9 @@ class BattleLearning(Learning):
 
     def reference_counts(self, source: BattleSource, request: BattleRequest) -> dict[str, polar.PolarCounts]:
         batch = source.batch(request)
-        return {name: polar.image_counts(image, batch) for name, image in polar.reference_images(batch).items()}
+        assert batch.targets is not None
+        targets, mask, images = batch.targets, batch.query_mask, polar.reference_images(batch)
+        return {name: polar.PolarCounts.of_images(image, targets, mask) for name, image in images.items()}
 
     def reference_scores(self, counts: polar.PolarCounts) -> dict[str, float]:
         """Without the likelihood: a copy is sure of itself, so that of the slightest change it would be zero."""

@@ -99,6 +99,9 @@ def polar_views(friendly: Tensor, unit_type: Tensor, hecs: Tensor, height: Tenso
     )
 
 
+Image = tuple[Tensor, Tensor, Tensor]  # friendly (..., I, J), unit type (..., I, J), HECS (..., 4, I, J)
+
+
 class PolarCounts(NamedTuple):
     """Pooled over queries and cells. The sums are float64; `cells` is how many cells they run over."""
 
@@ -110,31 +113,35 @@ class PolarCounts(NamedTuple):
     cells: Tensor
 
     @classmethod
-    def of(
-        cls,
-        logits: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        mask: Tensor,
-    ) -> Self:
+    def of(cls, logits: Sequence[Tensor], targets: Sequence[Tensor], mask: Tensor) -> Self:
         """logits: friendly (B, T, Q, I, J), unit type (B, T, Q, 10, I, J), HECS (B, T, Q, 4, I, J), not a logit;
         targets: the same with classes (B, T, Q, I, J) for the unit type; mask (B, T, Q).
         """
         friendly, unit_type, hecs = (part.float() for part in logits)
-        true_friendly, true_type, true_hecs = targets
+        true_friendly, true_type, _ = targets
         where = mask[..., None, None]
-        classes = unit_type.shape[-3]
         bce = F.binary_cross_entropy_with_logits(friendly, true_friendly.float(), reduction="none")
         nll = -unit_type.log_softmax(-3).gather(-3, true_type.long().unsqueeze(-3)).squeeze(-3)
-        square = (hecs - true_hecs.float()).square().mean(-3)
-        sums = [torch.where(where, values, 0.0).sum(dtype=torch.float64) for values in (bce, nll, square)]
         likeliest = unit_type.max(-3).indices  # argmax over this dimension is five times slower on a CPU
+        sure = cls.of_images((friendly > 0, likeliest, hecs), targets, mask)
+        sums = [torch.where(where, values, 0.0).sum(dtype=torch.float64) for values in (bce, nll)]
+        return sure._replace(friendly_bce=sums[0], unit_type_ce=sums[1])
+
+    @classmethod
+    def of_images(cls, image: Image, targets: Sequence[Tensor], mask: Tensor) -> Self:
+        """The same of an image without chances: classes (B, T, Q, I, J), not logits, and no likelihood."""
+        friendly, unit_type, hecs = image
+        true_friendly, true_type, true_hecs = targets
+        where = mask[..., None, None]
+        square = (hecs - true_hecs.float()).square().mean(-3)
+        none = torch.zeros((), dtype=torch.float64, device=square.device)
         return cls(
-            friendly=BinaryCounts.of(friendly > 0, true_friendly, where),
-            unit_type=ClassCounts.of(likeliest, true_type, where, classes),
-            friendly_bce=sums[0],
-            unit_type_ce=sums[1],
-            squared_error=sums[2],
-            cells=where.expand(bce.shape).sum(),
+            friendly=BinaryCounts.of(friendly, true_friendly, where),
+            unit_type=ClassCounts.of(unit_type, true_type, where, UNIT_CLASSES),
+            friendly_bce=none,
+            unit_type_ce=none,
+            squared_error=torch.where(where, square, 0.0).sum(dtype=torch.float64),
+            cells=where.expand(square.shape).sum(),
         )
 
     @classmethod
@@ -164,9 +171,6 @@ class PolarCounts(NamedTuple):
         }
 
 
-Image = tuple[Tensor, Tensor, Tensor]  # friendly (..., I, J), unit type (..., I, J), HECS (..., 4, I, J)
-
-
 def reference_images(batch: Batch) -> dict[str, Image]:
     """What each reference says of frame t + 1, (B, T, N, ...); agents are views and queries in the same order."""
     copied = _last_supplied(batch)
@@ -189,23 +193,6 @@ def _last_supplied(batch: Batch) -> Image:
     unit_type = torch.einsum("...cij,c->...ij", views[..., 1 : 1 + UNIT_CHANNELS, :, :], types).to(torch.uint8)
     hecs = [held(views[..., 1 + UNIT_CHANNELS + channel, :, :]) for channel in range(HECS)]
     return held(views[..., 0, :, :]), held(unit_type), torch.stack(hecs, -3)
-
-
-def image_counts(image: Image, batch: Batch) -> PolarCounts:
-    friendly, unit_type, hecs = image
-    targets = batch.targets
-    assert isinstance(targets, PolarTargets)
-    where = batch.query_mask[..., None, None]
-    square = (hecs - targets.hecs.float()).square().mean(-3)
-    none = torch.zeros((), dtype=torch.float64, device=square.device)
-    return PolarCounts(
-        friendly=BinaryCounts.of(friendly, targets.friendly, where),
-        unit_type=ClassCounts.of(unit_type, targets.unit_type, where, UNIT_CLASSES),
-        friendly_bce=none,
-        unit_type_ce=none,
-        squared_error=torch.where(where, square, 0.0).sum(dtype=torch.float64),
-        cells=where.expand(square.shape).sum(),
-    )
 
 
 def reference_scores(counts: PolarCounts) -> dict[str, float]:

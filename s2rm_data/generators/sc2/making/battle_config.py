@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from s2rm_data.core.check import between, check_fields, from_json, one_of
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.schema import ArraySpec
-from s2rm_data.starcraft import codes, scenarios
+from s2rm_data.starcraft import codes, rules, scenarios
 from s2rm_data.starcraft.engine import ENEMY_ORDERS
 from s2rm_data.starcraft.features import Features
 from s2rm_data.starcraft.formation import formation
@@ -142,19 +142,13 @@ _ATTRIBUTES: dict[str, dict[str, Any]] = {
 }
 
 
-def action_count(scenario: str) -> int:
-    """A: no-op, stop, four moves, and one for each target; a healer aims at agents, all others at enemies."""
-    armies = scenarios.parse(scenario)
-    return codes.Action.ATTACK + max(armies.enemy_count, armies.agent_count if armies.heals else 0)
-
-
 def array_specs(config: Sc2Config) -> tuple[ArraySpec, ...]:
     armies = scenarios.parse(config.scenario)
     size = {
         "time": config.steps,
         "agent": armies.agent_count,
         "unit": armies.agent_count + armies.enemy_count,
-        "choice": action_count(config.scenario),
+        "choice": rules.action_count(armies.agent_count, armies.enemy_count, heals=armies.heals),
         "radial": config.radial,
         "angular": config.angular,
         "coordinate": 2,

@@ -31,9 +31,9 @@ from s2rm_data.core.seeding import MAX_SEED, sequence_seeds
 from s2rm_data.generators.sc2.making.battle_config import CODES, PAPER_TEST, PAPER_TRAINING, Sc2Config, array_specs
 from s2rm_data.starcraft import polar, scenarios
 from s2rm_data.starcraft.engine import Engine
-from s2rm_data.starcraft.polar import HECS_STATES, render, terrain_height
+from s2rm_data.starcraft.polar import DRAWN_FROM, render, terrain_height
 from s2rm_data.starcraft.policies import POLICIES, find, is_file, label
-from s2rm_data.starcraft.rollout import Record, members_of, rollout
+from s2rm_data.starcraft.rollout import Battles, Record, members_of, rollout
 
 
 class Canvas:
@@ -53,24 +53,19 @@ class Canvas:
         self._drawn = np.zeros(1 + steps * agents * units, np.int64)  # how many cells, and which
         self._length = 0  # of the episode that was drawn last
         self.counts = np.zeros((2, 1), np.int32)
-        self._terrain = terrain_height(config.scenario)
-        self._tables = (*polar.ground(self._terrain, grid), float(grid.radius), *polar.tables(grid))
+        self._view: dict[str, Any] = {"grid": grid, "terrain": terrain_height(config.scenario)}
         categories, hecs, height = self._images.values()
         self._out = (categories, hecs, height.reshape(steps, agents, -1), *self.counts)
 
     def draw(self, states: Mapping[str, NDArray[Any]], row: int) -> Lent:
         """What `polar.render` gives for episode `row` of some states. The images are good until the next call."""
         categories, hecs, height = self._images.values()
-        polar.wipe(self._drawn, categories.reshape(-1, 3), hecs.reshape(-1, 4))
+        cells = self._drawn[1 : 1 + self._drawn[0]]
+        categories.reshape(-1, 3)[cells], hecs.reshape(-1, 4)[cells], self._drawn[0] = 0, 0, 0
         height[: self._length] = 0
         self.counts[:] = 0
         self._length = int(states["length"][row])
-        position = states["unit_position"][row]
-        found = polar.render_frames(
-            np.array([self._length], dtype=np.int64), position, tuple(states[name][row] for name in HECS_STATES),
-            states["unit_type"][row : row + 1], states["action"][row], *self._tables, self._out, self._drawn,
-        )  # fmt: skip
-        polar.check_on_map(position, found, self._terrain)
+        polar.draw({name: states[name][row : row + 1] for name in DRAWN_FROM}, self._out, self._drawn, **self._view)
         used = {name: image[: self._length].nbytes for name, image in self._images.items()}
         return Lent({name: image[None] for name, image in self._images.items()}, used)
 
@@ -86,8 +81,6 @@ DEFAULT_PAPER_TEST = 1000  # and tests on 1,000 of each scenario it has never se
 
 @dataclass(frozen=True, kw_only=True)
 class Sc2Split(SplitSource):
-    """One split as a `schema.SplitSource`."""
-
     config: Sc2Config
     seed: Annotated[int, between(0, MAX_SEED)]
     split: Annotated[str, one_of(*SPLITS)]
@@ -135,7 +128,6 @@ class Sc2Split(SplitSource):
 
     @property
     def command(self) -> str:
-        """The command line that makes this split and no other."""
         c = self.config
         counts = " ".join(f"--{name} {self.count if name == self.split else 0}" for name in ("train", "val", "test"))
         return (
@@ -145,15 +137,17 @@ class Sc2Split(SplitSource):
         )
 
     def produce(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        record = self._episodes(start, stop)
+        values = record | render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
+        return {spec.name: values[spec.name] for spec in self.arrays}
+
+    def _episodes(self, start: int, stop: int) -> Record:
         parts = []
         for block in range(start // BLOCK, (stop - 1) // BLOCK + 1):
             first = block * BLOCK
             rows = slice(max(start - first, 0), min(stop - first, BLOCK))
             parts.append({name: values[rows] for name, values in self._block(block).items()})
-        record = parts[0] if len(parts) == 1 else {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
-        images = render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
-        values = record | images
-        return {spec.name: values[spec.name] for spec in self.arrays}
+        return parts[0] if len(parts) == 1 else {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
         """The states of a block at once, its images one by one; see `SplitSource.lend`."""
@@ -190,8 +184,6 @@ class Sc2Split(SplitSource):
 
 
 class _Recent(threading.local):
-    """What a thread keeps for its next call."""
-
     key: tuple[Sc2Split, int] | None = None
     record: Record | None = None
     canvas_key: tuple[Any, ...] | None = None
@@ -201,16 +193,14 @@ class _Recent(threading.local):
 _recent = _Recent()
 
 
-def play(config: Sc2Config, seeds: NDArray[np.uint64]) -> Record:
-    """Episodes of these seeds, without images."""
-    scenario = scenarios.parse(config.scenario)
-    epsilon = float(config.epsilon or 0.0)
-    battles = Engine(scenario, seeds, enemy_order=config.enemy_order)
+def play(config: Sc2Config, seeds: NDArray[np.uint64], battles: Battles | None = None) -> Record:
+    """Episodes of these seeds, without images; on the engine unless battles are given."""
+    scenario, epsilon = scenarios.parse(config.scenario), float(config.epsilon or 0.0)
+    battles = battles or Engine(scenario, seeds, enemy_order=config.enemy_order)
     return rollout(battles, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
 
 
 def split_from_settings(settings: dict[str, Any], count: int) -> Sc2Split:
-    """The split that was stored with these settings, if the engine played it."""
     backend = settings["backend"]
     if backend != "engine":
         raise UsageError(f"its battles cannot be made again exactly: they were not played on the engine ({backend})")

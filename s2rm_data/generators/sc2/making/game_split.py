@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from s2rm_data.core.errors import S2RMError
 from s2rm_data.core.schema import Lent
 from s2rm_data.core.seeding import sequence_seeds
 from s2rm_data.generators.sc2.making.battle_config import Sc2Config
-from s2rm_data.generators.sc2.making.battle_source import Sc2Split
+from s2rm_data.generators.sc2.making.battle_source import Sc2Split, play
 from s2rm_data.starcraft import scenarios
 from s2rm_data.starcraft.api.client.battle import GameBattle
 from s2rm_data.starcraft.api.client.process import GameFault, GameProcess, Games
-from s2rm_data.starcraft.polar import render, terrain_height
-from s2rm_data.starcraft.rollout import Record, rollout
+from s2rm_data.starcraft.rollout import Record
 
 ATTEMPTS = 3
 T = TypeVar("T")
@@ -40,12 +37,10 @@ class GameSplit(Sc2Split):
     def command(self) -> str:
         return f"{super().command} --backend starcraft2"
 
-    def produce(self, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    def _episodes(self, start: int, stop: int) -> Record:
         seeds = sequence_seeds(self.seed, self.group, start, stop)
         episodes = [play_episode(self.games, self.config, int(seed)) for seed in seeds]
-        record = {name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]}
-        values = record | render(record, grid=self.config.grid, terrain=terrain_height(self.config.scenario))
-        return {spec.name: values[spec.name] for spec in self.arrays}
+        return {name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]}
 
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
         for number in range(start, stop):
@@ -55,24 +50,23 @@ class GameSplit(Sc2Split):
 def played_by(games: Games, splits: Sequence[Sc2Split]) -> list[GameSplit]:
     """The same splits, played in the game. Starts one, to learn its version."""
     version = _with_fresh_games(games, lambda game: game.version, "while it was started")
-    names = [f.name for f in dataclasses.fields(Sc2Split) if not f.name.startswith("_")]
-    kept = [{name: getattr(split, name) for name in names} for split in splits]
-    return [GameSplit(**fields, games=games, game_version=version) for fields in kept]
+    return [
+        GameSplit(config=s.config, seed=s.seed, split=s.split, count=s.count, games=games, game_version=version)
+        for s in splits
+    ]
 
 
 def play_episode(games: Games, config: Sc2Config, seed: int) -> Record:
     """The episode of a seed, each array (1, ...). A game that fails is replaced and the episode played from its
     start.
     """
-    scenario = scenarios.parse(config.scenario)
-    seeds, epsilon = np.array([seed], dtype=np.uint64), float(config.epsilon or 0.0)
 
-    def play(game: GameProcess) -> Record:
+    def once(game: GameProcess) -> Record:
         game.episodes += 1
-        battle = GameBattle(game, scenario, seed)
-        return rollout(battle, scenario, policy=config.policy, epsilon=epsilon, seeds=seeds, steps=config.steps)
+        battle = GameBattle(game, scenarios.parse(config.scenario), seed)
+        return play(config, np.array([seed], dtype=np.uint64), battle)
 
-    return _with_fresh_games(games, play, f"in the episode of seed {seed} ({config.scenario})")
+    return _with_fresh_games(games, once, f"in the episode of seed {seed} ({config.scenario})")
 
 
 def _with_fresh_games(games: Games, work: Callable[[GameProcess], T], when: str) -> T:

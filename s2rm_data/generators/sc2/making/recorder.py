@@ -125,15 +125,13 @@ class Recorder:
         if self._episode is not None:
             self._episode.before_step()
         reward, terminated, info = self._env.step(chosen)
-        if self._episode is None:
-            return reward, terminated, info
-        if not info:  # SMAC's answer when the game broke down and was started again
+        if self._episode is not None and not info:  # SMAC's answer when the game broke down and was started again
             self._episode = None
-            return reward, terminated, info
-        self._episode.after_step([int(action) for action in chosen], float(reward))
-        if terminated:
-            self._keep(self._episode)
-            self._episode = None
+        if self._episode is not None:
+            self._episode.after_step([int(action) for action in chosen], float(reward))
+            if terminated:
+                self._keep(self._episode)
+                self._episode = None
         return reward, terminated, info
 
     def _keep(self, episode: LiveEpisode) -> None:

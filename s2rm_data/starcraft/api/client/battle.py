@@ -57,10 +57,11 @@ class GameBattle:
         self._game, self._controller, self._scenario = game, game.controller, scenario
         self._goal = scenario.order_segment[0]
         host = host_map(scenario)
+        sizes = host.agent_count, host.enemy_count
         game.create_game(self._request(host, seed))
         with faults():
             self._pathing = read_pathing(self._controller.game_info())
-            self._observation = self._wait(lambda ours, theirs: _complete(host, ours, theirs), "the map's armies")
+            self._observation = self._wait(lambda ours, theirs: (len(ours), len(theirs)) == sizes, "the map's armies")
             types = self._custom_types(host)
             known = host is scenario
             self._slots = Slots.assign(types, *armies(self._observation)) if known else self._spawn(host, types, seed)
@@ -97,7 +98,6 @@ class GameBattle:
         raise GameFault(f"{what} did not appear: there are {len(ours)} agents and {len(theirs)} enemies")
 
     def _custom_types(self, host: Scenario) -> dict[int, int]:
-        """Id -> unit type of the map's own agents."""
         ours, _ = armies(self._observation)
         types = protocol.types_by_id((unit.unit_type for unit in ours), (squad.unit_type for squad in host.agents))
         if not types:
@@ -232,10 +232,6 @@ class GameBattle:
         )  # fmt: skip
         self._outcome = int(outcome[0])
         self.reward = reward * rules.REWARD_SCALE / self._max_reward
-
-
-def _complete(host: Scenario, ours: list[Any], theirs: list[Any]) -> bool:
-    return len(ours) == host.agent_count and len(theirs) == host.enemy_count
 
 
 def _race(army: tuple[scenarios.Squad, ...]) -> int:

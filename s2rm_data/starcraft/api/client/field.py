@@ -17,19 +17,15 @@ from numpy.typing import NDArray
 from s2rm_data.core.errors import UsageError
 from s2rm_data.starcraft import rollout, rules
 from s2rm_data.starcraft.api.protocol import OPPONENT, PLAYER, SYNONYMS, TYPE_OF_STANDARD, types_by_id
-from s2rm_data.starcraft.codes import Ability, Action, Order, Snapshot
+from s2rm_data.starcraft.codes import STATS, Ability, Action, Order, Snapshot
 from s2rm_data.starcraft.engine import Orders
 from s2rm_data.starcraft.rollout import Record
 from s2rm_data.starcraft.scenarios import Scenario
 from s2rm_data.starcraft.units import SMAC_RANK
 
-_NOBODY = -1
-
 
 @dataclass(frozen=True, kw_only=True)
 class Slots:
-    """Who stands in which slot, for a whole episode."""
-
     tags: tuple[int, ...]  # (U,)
     unit_type: NDArray[np.uint8]  # (U,)
     agents: int
@@ -50,13 +46,10 @@ class Slots:
         )
 
 
-def army(observation: Any, owner: int) -> list[Any]:
-    """The living units of a player, in the order in which the game lists them."""
-    return [unit for unit in observation.observation.raw_data.units if unit.owner == owner]
-
-
 def armies(observation: Any) -> tuple[list[Any], list[Any]]:
-    return army(observation, PLAYER), army(observation, OPPONENT)
+    """The living units of both players, in the order in which the game lists them."""
+    units = observation.observation.raw_data.units
+    return [unit for unit in units if unit.owner == PLAYER], [unit for unit in units if unit.owner == OPPONENT]
 
 
 def snapshot_of(units: Iterable[Any], slots: Slots) -> Snapshot:
@@ -66,22 +59,15 @@ def snapshot_of(units: Iterable[Any], slots: Slots) -> Snapshot:
         slot = slots.slot_of.get(unit.tag)
         if slot is not None:
             values[slot] = unit.pos.x, unit.pos.y, unit.health, unit.shield, unit.energy, unit.weapon_cooldown
-    columns = [np.ascontiguousarray(values[None, :, k]) for k in range(2, 6)]
-    return Snapshot(
-        agents=slots.agents,
-        unit_type=slots.unit_type,
-        position=np.ascontiguousarray(values[None, :, :2]),
-        health=columns[0],
-        shield=columns[1],
-        energy=columns[2],
-        cooldown_loops=columns[3],
-    )
+    stats = {name: np.ascontiguousarray(values[None, :, k]) for k, name in enumerate(STATS.values(), start=2)}
+    position = np.ascontiguousarray(values[None, :, :2])
+    return Snapshot(agents=slots.agents, unit_type=slots.unit_type, position=position, **stats)
 
 
 def orders_of(units: Iterable[Any], slots: Slots, scenario: Scenario, goal: tuple[float, float]) -> Orders:
     """What units are ordered to do. The game does not tell it of the enemies: these have their standing order."""
     kind = np.zeros((1, len(slots.tags)), dtype=np.int8)
-    target = np.full((1, len(slots.tags)), _NOBODY, dtype=np.int16)
+    target = np.full((1, len(slots.tags)), rollout.NOBODY, dtype=np.int16)
     point = np.zeros((1, len(slots.tags), 2), dtype=np.float32)
     for unit in units:
         slot = slots.slot_of.get(unit.tag)
@@ -97,7 +83,7 @@ def orders_of(units: Iterable[Any], slots: Slots, scenario: Scenario, goal: tupl
             kind[0, slot] = Order.HUNT if hunts else _kind(order)
             point[0, slot] = order.target_world_space_pos.x, order.target_world_space_pos.y
             aimed = aimed or order.target_unit_tag
-        target[0, slot] = slots.slot_of.get(aimed, _NOBODY)
+        target[0, slot] = slots.slot_of.get(aimed, rollout.NOBODY)
     return Orders(kind=kind, target=target, point=point)
 
 
@@ -136,16 +122,13 @@ class LiveEpisode:
     def __init__(self, env: Any, scenario: Scenario, steps: int) -> None:
         self._env, self._scenario, self._steps = env, scenario, steps
         self._slots = _slots(env, scenario)
-        self._snapshot = self._look()
+        self._snapshot = snapshot_of(self._units(), self._slots)
         self._record = rollout.blank_record(self._slots.unit_type[None], self._slots.agents, env.n_actions, steps)
         self.length = 0
 
     def _units(self) -> list[Any]:
         everybody = [*self._env.agents.values(), *self._env.enemies.values()]
         return [unit for unit in everybody if unit.health > 0]  # SMAC keeps the dead, with health 0
-
-    def _look(self) -> Snapshot:
-        return snapshot_of(self._units(), self._slots)
 
     def before_step(self) -> None:
         """Record what the agents see; beyond the last recorded step nothing."""
@@ -155,7 +138,7 @@ class LiveEpisode:
             rollout.record_sight(self._record, self.length, self._snapshot, mask, orders)
 
     def after_step(self, actions: Sequence[int], reward: float) -> None:
-        self._snapshot = self._look()
+        self._snapshot = snapshot_of(self._units(), self._slots)
         if self.length < self._steps:
             self._record["action"][0, self.length] = np.asarray(actions, dtype=np.int16)
             self._record["reward"][0, self.length] = reward

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from s2rm_data.core.errors import MissingComponentError, S2RMError
 from s2rm_data.starcraft.api.protocol import require_protocol, require_pysc2
@@ -30,7 +30,6 @@ class GameFault(Exception):  # noqa: N818 - said of the game
 
 
 def game_folder() -> Path:
-    """Where the game is, or an error that says why there is none."""
     given = os.environ.get("SC2PATH")
     folder = Path(given or DEFAULT_FOLDER).expanduser()
     said = f"SC2PATH is {given!r}" if given else f"SC2PATH is not set, and {DEFAULT_FOLDER} is the usual place"
@@ -70,8 +69,6 @@ def faults() -> Iterator[None]:
 
 
 class GameProcess:
-    """One running game and pysc2's controller of it."""
-
     def __init__(self, response_seconds: int = RESPONSE_SECONDS) -> None:
         require_pysc2()
         folder = game_folder()
@@ -121,7 +118,6 @@ class GameProcess:
             self.controller.join_game(api.RequestJoinGame(race=race, options=api.InterfaceOptions(raw=True)))
 
     def close(self) -> None:
-        """End the process, whatever state it is in."""
         for part, end in ((self.controller, "quit"), (self._process, "close")):
             if part is not None:
                 with contextlib.suppress(GameFault), faults():
@@ -201,8 +197,7 @@ class Games:
 ENGINE, STARCRAFT2, AUTO = "engine", "starcraft2", "auto"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     backend: str
     why: str
 
@@ -210,7 +205,7 @@ class Choice:
 def choose(asked: str) -> Choice:
     """The back end to use. `starcraft2` without a game or its packages is an error; `auto` then takes the engine."""
     if asked == ENGINE:
-        return Choice(backend=ENGINE, why="as asked")
+        return Choice(ENGINE, "as asked")
     folder = None
     try:
         folder = game_folder()
@@ -221,5 +216,5 @@ def choose(asked: str) -> Choice:
         why = "since there is no StarCraft II (SC2PATH)"
         if folder or "SC2PATH" in os.environ:  # who sets it wants the game: say what is wrong with it
             why = f"although {f'there is a game in {folder}' if folder else 'SC2PATH is set'}: {missing}"
-        return Choice(backend=ENGINE, why=f"the embedded engine, {why}")
-    return Choice(backend=STARCRAFT2, why="as asked" if asked == STARCRAFT2 else f"the game in {folder}")
+        return Choice(ENGINE, f"the embedded engine, {why}")
+    return Choice(STARCRAFT2, "as asked" if asked == STARCRAFT2 else f"the game in {folder}")

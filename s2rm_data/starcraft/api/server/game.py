@@ -52,7 +52,6 @@ _SOMEBODY = scenarios.parse("1m")
 
 
 def scenario_of_map(map_name: str) -> Scenario:
-    """What is fought on a map that is asked for."""
     return _FLAT if map_name == FLAT_MAP else scenarios.parse(map_name.removesuffix(BATTLE_SUFFIX))
 
 
@@ -138,13 +137,11 @@ class Game:
         if self.ends:
             self.arena.wake()
         self.begin_loop = self.loop
-        self.tag_of = [next(self.tags) for _ in range(self.arena.units)]  # by slot
+        self._reslot([-1] * self.arena.units)
         self.first_tag = self.tag_of[0] if self.tag_of else 0  # 0: the first unit to be created has it
-        self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
         self.battle_seed = seed
         self.queues.clear()
         self.log.clear()
-        self._count()
 
     def _count(self) -> None:
         """See who lives; called whenever that may have changed, because every request asks for it."""
@@ -160,7 +157,6 @@ class Game:
         return self.custom[number] if passive and number in self.custom else STANDARD_ID[number]
 
     def slot(self, tag: int) -> int | None:
-        """The slot of a living unit."""
         return self.slot_of[tag] if tag in self._living else None
 
     def run(self, loops: int, check: Callable[[], None] = lambda: None) -> None:
@@ -275,7 +271,8 @@ class Game:
             self.result = _RESULT[self.standing()]
 
     def _reslot(self, order: list[int]) -> None:
-        self.tag_of = [self.tag_of[old] if old >= 0 else next(self.tags) for old in order]
+        """`order`: of each slot the one that its unit had before, -1 for a new unit."""
+        self.tag_of: list[int] = [self.tag_of[old] if old >= 0 else next(self.tags) for old in order]
         self.slot_of = {tag: slot for slot, tag in enumerate(self.tag_of)}
         self._count()
 

@@ -31,11 +31,10 @@ _WHOLE = 2.0**-17
 
 
 def abilities_of(number: int) -> list[Ability]:
-    """What a unit type can be ordered to do."""
     unit = UNIT_TYPES[number]
     moves = [Ability.MOVE, Ability.PATROL, Ability.SMART] if unit.speed_per_second else []
-    aims = [Ability.HEAL] if unit.is_healer else [Ability.ATTACK]
-    return [Ability.STOP, *moves, *aims] + ([Ability.ATTACK] if unit.is_healer else [])
+    aims = [Ability.HEAL] if unit.is_healer else []
+    return [Ability.STOP, *moves, *aims, Ability.ATTACK]
 
 
 def give(game: Game, command: Any) -> int:
@@ -51,7 +50,6 @@ def give(game: Game, command: Any) -> int:
 
 
 def _controlled(game: Game, tag: int) -> int | None:
-    """The slot of a living unit that the client may order."""
     slot = game.slot(tag)
     return None if slot is None or (game.owner(slot) != PLAYER and not game.control_enemy) else slot
 
@@ -99,9 +97,7 @@ def _resolve(
         return Command(kind=Order.IDLE)
     if command.HasField("target_unit_tag"):
         return _aim(game, slot, ability, command.target_unit_tag)
-    if not command.HasField("target_world_space_pos"):
-        return MUST_TARGET_UNIT
-    if ability == Ability.HEAL:
+    if ability == Ability.HEAL or not command.HasField("target_world_space_pos"):
         return MUST_TARGET_UNIT
     asked = (command.target_world_space_pos.x, command.target_world_space_pos.y)
     if not all(np.isfinite(coordinate) for coordinate in asked):

@@ -174,7 +174,6 @@ class Client:
         response.player_id = 1
 
     def _restart_game(self, request: Any, response: Any) -> None:
-        """The same game from its beginning: same map, same seed."""
         self._running()
         self._start(self._new_game())
 

@@ -24,6 +24,7 @@ from s2rm_data.starcraft.api.protocol import PLAYER
 from s2rm_data.starcraft.api.server.game import CREATE, KILL, MOST_LOGGED, REPLAY_FORMAT, Command, Event, Game
 from s2rm_data.starcraft.codes import ORDERS, STATS, Action, Order
 from s2rm_data.starcraft.rollout import NOBODY, Record, blank_after_end, blank_record
+from s2rm_data.starcraft.rules import action_along
 from s2rm_data.starcraft.units import LOOPS_PER_STEP
 
 MOST_STEPS = 2000  # drawn of one battle: four times the longest of SMAC's
@@ -42,7 +43,6 @@ class SavedBattle:
 
 
 def is_replay(path: Path) -> bool:
-    """Whether a file begins as the server's replays do."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -123,7 +123,6 @@ class _Player:
                 return  # on another map, the next loop would begin the next battle
 
     def obey(self) -> None:
-        """What was ordered by now."""
         while self._events and self._events[-1].loop <= self.game.loop:
             event = self._events.pop()
             slot = self.game.slot(event.tag)
@@ -136,7 +135,6 @@ class _Player:
                 self.game.obey(slot, Command(kind=kind, target=event.target, goal=event.goal))
 
     def look(self) -> dict[int, _Seen]:
-        """The living, by tag."""
         game, seen, orders = self.game, self.game.arena.snapshot(), self.game.arena.orders()
         units = {}
         for slot in game.alive:
@@ -198,12 +196,8 @@ def _record(frames: list[dict[int, _Seen]], player: _Player, seed: int) -> Recor
 
 
 def _action(unit: _Seen, target: int, agents: int) -> int:
-    """The nearest of SMAC's actions."""
     if target >= 0 and unit.order != Order.MOVE:
         return Action.ATTACK + (target if unit.order == Order.HEAL else max(target - agents, 0))
     if unit.order not in (Order.MOVE, Order.ATTACK_MOVE):
         return Action.STOP
-    dx, dy = unit.goal[0] - unit.place[0], unit.goal[1] - unit.place[1]
-    if abs(dx) > abs(dy):
-        return Action.EAST if dx > 0 else Action.WEST
-    return Action.NORTH if dy > 0 else Action.SOUTH
+    return action_along(unit.goal[0] - unit.place[0], unit.goal[1] - unit.place[1])

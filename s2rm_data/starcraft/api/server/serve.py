@@ -44,8 +44,8 @@ class Server:
     host: str = LOOPBACK
     port: int = 0
     single: bool = False
-    _connected: int = 0
-    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    clients: int = 0  # connected
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -82,47 +82,36 @@ class Server:
         finally:
             await _close_latecomers(opened)
 
-    def stop(self) -> None:
-        self._stop.set()
-
-    async def stopped(self) -> None:
-        await self._stop.wait()
-
-    @property
-    def clients(self) -> int:
-        """How many are connected."""
-        return self._connected
-
     def _admit(self, connection: Any, request: Any) -> Any:
         """None lets a client in; else the HTTP response that turns it away."""
         if request.path.partition("?")[0] != PATH:
             return connection.respond(http.HTTPStatus.NOT_FOUND, f"the StarCraft II API is at {PATH}\n")
         if not is_welcome(request.headers.get_all("Origin"), request.headers.get_all("Host")):
             return connection.respond(http.HTTPStatus.FORBIDDEN, "pages of other places are not let in\n")
-        if self._connected >= (1 if self.single else MOST_CLIENTS):
+        if self.clients >= (1 if self.single else MOST_CLIENTS):
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "another client is connected\n")
         return None
 
     async def _play(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed
 
-        if self._connected >= (1 if self.single else MOST_CLIENTS):  # two shook hands at the same time
+        if self.clients >= (1 if self.single else MOST_CLIENTS):  # two shook hands at the same time
             await connection.close(1013, "another client is connected")
             return
-        self._connected += 1
+        self.clients += 1
         _notice_dead_peers(connection)
         thread = ThreadPoolExecutor(1, thread_name_prefix="client")
         try:
             await self._answer_all(connection, thread)
             if self.single:
-                self.stop()
+                self.stopped.set()
         except ConnectionClosed:
             pass  # the client has gone, and its game with it
         except TimeoutError:
             await connection.close(1001, "too slow")
         finally:
             thread.shutdown(wait=False)  # others are not to wait for what it may still be doing
-            self._connected -= 1
+            self.clients -= 1
 
     async def _answer_all(self, connection: Any, thread: ThreadPoolExecutor) -> None:
         from s2rm_data.starcraft.api.server.requests import IN_GAME, QUIT, Client
@@ -201,10 +190,10 @@ def run(*, host: str, port: int, single: bool, ready: Callable[[int], None] = la
         async with server.listening() as bound:
             if not single:
                 for number in (signal.SIGINT, signal.SIGTERM):
-                    asyncio.get_running_loop().add_signal_handler(number, server.stop)
+                    asyncio.get_running_loop().add_signal_handler(number, server.stopped.set)
             ready(bound)
             watch = asyncio.create_task(_stop_with_parent(server)) if single else None
-            await server.stopped()
+            await server.stopped.wait()
             if watch:
                 watch.cancel()
             clients = server.clients
@@ -228,7 +217,7 @@ async def _stop_with_parent(server: Server) -> None:
     parent = os.getppid()
     while os.getppid() == parent:
         await asyncio.sleep(_PARENT_SECONDS)
-    server.stop()
+    server.stopped.set()
 
 
 def main(arguments: list[str] | None = None) -> None:
