@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from s2rm_data.cli.options import STORE_PATH, runs_option
+from s2rm_data.cli.options import STORE_PATH, complete_groups, runs_option
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.amounts import human
 from s2rm_data.core.errors import ConflictError, UsageError
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     "--group",
     "groups",
     multiple=True,
+    shell_complete=complete_groups,
     help="Group shown first, or in --export; there it may be repeated.  [default: one per world]",
 )
 @click.option(
