@@ -145,8 +145,9 @@ def complete_groups(context: click.Context, parameter: click.Parameter, incomple
     """For `shell_complete`: groups of the store that the line names."""
     from s2rm_data.store import Store
 
-    with contextlib.suppress(S2RMError, OSError):
-        return [path for path in Store(context.params.get("store") or "").groups if path.startswith(incomplete)]
+    with contextlib.suppress(S2RMError, OSError, IndexError):
+        store = context.params.get("store") or context.args[0]  # an option without its value ends click's parsing
+        return [path for path in Store(store).groups if path.startswith(incomplete)]
     return []
 
 

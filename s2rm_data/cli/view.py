@@ -14,6 +14,7 @@ import click
 
 from s2rm_data.cli.options import (
     STORE_PATH,
+    complete_groups,
     group_argument,
     out_folder,
     path_option,
@@ -46,7 +47,7 @@ _NUMBERS = "Sequence shown first, or those of each group in --export: 0-2 or 4,7
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes any free one.")
 @click.option("--no-browser", is_flag=True, help="Say the address; open no browser.")
 @path_option("--export", metavar="FILE", words="Write one HTML file instead of serving.")
-@click.option("--group", "groups", multiple=True, help=_GROUP)
+@click.option("--group", "groups", multiple=True, shell_complete=complete_groups, help=_GROUP)
 @click.option("--numbers", default=None, help=_NUMBERS)
 @click.option("--overwrite", is_flag=True, help="Replace the file of --export.")
 def view(

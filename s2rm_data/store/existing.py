@@ -55,7 +55,7 @@ def _refuse_if_inside(place: Place) -> None:
         if any(f"{group}/".startswith(f"{inside}/") or inside.startswith(f"{group}/") for group in groups):
             what = "a group" if inside in groups else "a world" if "/" not in inside else "a part"
             shown = Path(*place.path.parts[: -len(where.relative_to(above).parts)])
-            raise UsageError(f"{place.path} is {what} inside the store {shown}; give {shown}")
+            raise UsageError(f"{place.path} is {what} inside the store {shown}; give {shown}") from None
 
 
 def existing_manifest(place: Place) -> Manifest | None:

@@ -344,6 +344,8 @@ def test_shell_completion_is_offered(tmp_path: Path) -> None:
         ("sc2 --scenario", "MMM", {"MMM", "MMM2"}),
         ("sc2 --policy", "k", {"kite"}),
         ("bballs --preset", "s", {"sutskever"}),
+        ("sc2 --preset", "", {"paper"}),
+        ("view STORE --group", "bballs/t", {"bballs/train"}),
         ("export STORE bballs/val -f", "h", {"hdf5"}),
         ("info STORE", "bballs/t", {"bballs/train"}),
         ("export STORE bballs/train", "", {"bballs/train", "bballs/val"}),

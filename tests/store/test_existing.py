@@ -118,8 +118,9 @@ def test_what_lies_inside_a_store_is_not_a_damaged_one(toy_store: Path) -> None:
     group = next(iter(Store(toy_store).groups))
     world = group.partition("/")[0]
     for inside, what in ((world, "a world"), (group, "a group"), (f"{group}/frames", "a part")):
-        with pytest.raises(UsageError, match=f"is {what} inside the store {toy_store}; give {toy_store}$"):
+        with pytest.raises(UsageError, match=f"is {what} inside the store {toy_store}; give {toy_store}$") as refused:
             Store(toy_store / inside)
+        assert refused.value.__suppress_context__, "its traceback begins with the alarm that it corrects"
     with pytest.raises(UsageError, match=f"give {toy_store}$"):
         generate([ToySplit()], toy_store / world)
     assert tree(toy_store) == before

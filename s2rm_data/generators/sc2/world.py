@@ -53,6 +53,7 @@ OPTIONS = (
         name="preset",
         parse=named("paper"),
         metavar="paper",
+        choices=lambda: ("paper",),
         help="paper: all scenarios of the paper, four to train on, two to test on.",
     ),
     Option(name="train", parse=whole(0), help="Training episodes per scenario.", shown="3000"),

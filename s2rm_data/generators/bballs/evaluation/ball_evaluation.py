@@ -292,9 +292,9 @@ class BallEvaluation(WorldEvaluation):
             title="Bouncing balls: what is attainable",
             text="The exact filter sees the crops that the models see, and knows what no model is told: the laws of "
             "motion, the radius, the box and its fixed ball, the range of the speeds, and how many balls there are. It "
-            f"is asked for the first {results.filtered} sequences; models are scored on the same ones here. The exact "
-            "simulator from true states with noise says what can be rolled out from a state that is known so well. "
-            "What a model's own state knows is read off it by regression.",
+            f"is asked for few sequences of each test set ({results.filtered}); models are scored on them. The exact "
+            "simulator from true states with noise says what can be rolled out from a state known so well. What a "
+            "model's own state knows is read off it by regression.",
             tables=[*tables["attainable"], *tables["probe"]],
             folded=True,
         )

@@ -130,7 +130,7 @@ def dropped_view_tables(
 
 
 def _asked(results: BallResults) -> str:
-    return f" The exact filter: the first {results.filtered} only." if results.filtered else ""
+    return f" Sequences that the exact filter was asked for: {results.filtered}." if results.filtered else ""
 
 
 def attainable_tables(
