@@ -13,6 +13,7 @@ WORKDIR /source
 COPY requirements/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r build.txt
 COPY pyproject.toml README.md LICENSE ./
+COPY pretrained pretrained
 COPY s2rm_data s2rm_data
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 

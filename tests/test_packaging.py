@@ -82,6 +82,15 @@ def test_what_is_built_and_run_elsewhere_is_named_by_digest() -> None:
         assert "--require-hashes" in installed or "--no-deps" in installed, installed
 
 
+def test_the_image_is_given_all_that_its_wheel_is_made_of() -> None:
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    taken = {name.split("/")[0] for name in (*targets["packages"], *targets["force-include"])}
+    shown = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = " ".join(re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)).split()
+    assert taken <= set(copied)
+    assert {name.split("/")[0] for name in copied} <= shown
+
+
 def test_the_packages_of_the_image_are_those_of_the_constraints_and_have_digests() -> None:
     versions = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     extras = PROJECT["optional-dependencies"]
