@@ -78,6 +78,33 @@ def test_what_is_built_and_run_elsewhere_is_named_by_digest() -> None:
     recipe = (ROOT / "Dockerfile").read_text()
     assert re.search(r"^ARG BASE=python@sha256:[0-9a-f]{64}$", recipe, re.MULTILINE)
     assert not re.search(r"chmod[^\n]*(a|o)\+\w*w", recipe)
+    for installed in re.findall(r"pip (?:install|wheel) [^&\n]*", recipe):
+        assert "--require-hashes" in installed or "--no-deps" in installed, installed
+
+
+def test_the_image_is_given_all_that_its_wheel_is_made_of() -> None:
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    taken = {name.split("/")[0] for name in (*targets["packages"], *targets["force-include"])}
+    shown = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = " ".join(re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)).split()
+    assert taken <= set(copied)
+    assert {name.split("/")[0] for name in copied} <= shown
+
+
+def test_the_packages_of_the_image_are_those_of_the_constraints_and_have_digests() -> None:
+    versions = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    extras = PROJECT["optional-dependencies"]
+    wanted = {"build": ["hatchling"], "data": PROJECT["dependencies"]}
+    wanted["train"] = [*wanted["data"], *extras["train"], *extras["export"], *extras["publish"]]
+    for name, needed in wanted.items():
+        entries = re.split(r"\n(?=\S)", (ROOT / "requirements" / f"{name}.txt").read_text().strip())
+        assert all(re.match(r"\S+==\S+ (;.* )?\\\n    --hash=sha256:[0-9a-f]{64}\b", entry) for entry in entries), name
+        pinned = dict(entry.split()[0].split("==") for entry in entries)
+        assert {re.split(r"[^\w-]", word)[0] for word in needed} <= pinned.keys(), name
+        unlike = {
+            one: (version, versions[one]) for one, version in pinned.items() if versions.get(one, version) != version
+        }
+        assert not unlike, (name, unlike)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")

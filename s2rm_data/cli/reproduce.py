@@ -24,7 +24,7 @@ from s2rm_data.core.machine import available_cores, child_environment
 from s2rm_data.core.optional import needed
 from s2rm_data.core.registry import WORLDS, plugins_loaded
 from s2rm_data.core.signals import SAME_COMMAND, Interrupt
-from s2rm_data.core.write import write_whole
+from s2rm_data.core.write import disk_errors, write_whole
 from s2rm_data.evaluation.reproduction import DIVERGED, SIZES, Job, Plan
 
 LOOK_SECONDS = 0.1  # between two looks at the flag of an interrupt
@@ -157,13 +157,14 @@ def _diverged(job: Job) -> bool:
 
 def _run(job: Job, folder: Path) -> Job:
     module = "s2rm_data" if job.program == "data" else f"s2rm_data.cli.{job.program}"
-    command = [sys.executable, "-m", module, *job.arguments]
-    with (folder / "reproduce.log").open("a", buffering=1) as log:
-        status, said = _heard(command, log, job.name)
+    path = folder / "reproduce.log"
+    with disk_errors(path), path.open("a", buffering=1) as log:
+        status, said = _heard([sys.executable, "-m", module, *job.arguments], log, job.name)
     if status == TRAINING_DIVERGED and job.result is not None:
-        (job.result.parent / DIVERGED).write_text(said)  # a result, too: reported, not repeated
+        write_whole(job.result.parent / DIVERGED, [said.encode()])  # a result, too: reported, not repeated
     elif status:
-        raise S2RMError(f"{job.name} ended with exit status {status}: {said.strip()[-500:]}")
+        last = said.strip().rpartition("\n")[2][-500:]
+        raise S2RMError(f"{job.name} ended with exit status {status}: {last} ({path} has all that it said)")
     return job
 
 
@@ -173,15 +174,22 @@ def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.P
 
     It has a session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
     """
-    child = subprocess.Popen(
-        command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True, env=child_environment()
-    )
-    _RUNNING.add(child)
     try:
-        with child:
+        child = subprocess.Popen(
+            command, stdout=stdout, stderr=subprocess.PIPE, errors="replace", start_new_session=True,
+            env=child_environment(),
+        )  # fmt: skip
+    except OSError as error:  # not of the log, as it would seem
+        raise S2RMError(f"cannot start {command[0]}: {error.strerror}") from error
+    _RUNNING.add(child)
+    with child:
+        try:
             yield child
-    finally:
-        _RUNNING.discard(child)
+        except BaseException:  # nobody listens to it any more
+            child.terminate()
+            raise
+        finally:
+            _RUNNING.discard(child)
 
 
 def _heard(command: list[str], log: IO[str], name: str) -> tuple[int, str]:

@@ -75,12 +75,13 @@ class ShardCache:
             raise ConflictError(f"{self.folder} holds other files ({foreign[0]}, ...); {own}")
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe = self.folder / f"probe-{os.getpid()}{PARTIAL}"
+            probe = self.folder / f"probe-{secrets.token_hex(8)}{PARTIAL}"
             probe.touch()
             probe.unlink()
             for path in self.folder.glob(f"*{PARTIAL}"):  # left by a kill, unless somebody writes it just now
-                if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
-                    path.unlink()
+                with contextlib.suppress(FileNotFoundError):  # it has its name now
+                    if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                        path.unlink()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

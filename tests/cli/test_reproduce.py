@@ -15,7 +15,7 @@ from patience import CLOCK_SECONDS, finish, wait_until
 
 from s2rm_data.cli import reproduce
 from s2rm_data.core import registry
-from s2rm_data.core.errors import S2RMError, UsageError
+from s2rm_data.core.errors import DiskError, S2RMError, UsageError
 from s2rm_data.evaluation.reproduction import Job
 
 
@@ -50,6 +50,32 @@ def test_a_diverged_training_is_marked_and_not_repeated(tmp_path: Path) -> None:
     reproduce._stage("stage", [wild], 1, tmp_path)
     assert (tmp_path / "wild" / "diverged").read_text() == "loss is nan\n"
     assert reproduce._diverged(wild)
+
+
+@pytest.mark.usefixtures("plain_python")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the disk that is always full is Linux's")
+def test_a_log_that_cannot_be_written_is_named_and_ends_the_job(tmp_path: Path) -> None:
+    (tmp_path / "reproduce.log").symlink_to("/dev/full")
+    slow = job(tmp_path, "slow", "import sys, time; print('hello', file=sys.stderr, flush=True); time.sleep(600)")
+    with pytest.raises(DiskError, match=r"cannot write .*reproduce\.log: the disk is full"):
+        reproduce._stage("stage", [slow], 1, tmp_path)
+    assert not reproduce._RUNNING
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_the_message_of_a_job_is_the_last_line_that_it_said(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.buffer.write(b'drawing \\xff' + bytes([10]) + b's2rm-eval: no room'); sys.exit(6)"
+    with pytest.raises(S2RMError, match=r"^bad ended with exit status 6: s2rm-eval: no room \(.*reproduce\.log has"):
+        reproduce._stage("stage", [job(tmp_path, "bad", code)], 1, tmp_path)
+    assert (tmp_path / "reproduce.log").read_text().startswith("drawing \ufffd\n")
+
+
+def test_a_program_that_cannot_be_started_is_named_instead_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduce.sys, "executable", str(tmp_path / "none"))
+    with pytest.raises(S2RMError, match=r"cannot start .*none: No such file"):
+        reproduce._stage("stage", [job(tmp_path, "train", "")], 1, tmp_path)
 
 
 @pytest.mark.usefixtures("plain_python")

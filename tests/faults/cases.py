@@ -381,13 +381,14 @@ class Bench:
         same(found[1].after, found[2].after, "done twice", command.unlike)
         check_trace(found[2].calls, str(self.sandbox / command.out))
         lanes = {lane: [call for call in found[2].calls if not lane or call.lane == lane] for lane in command.lanes}
-        stable = all(
-            [_untagged(call) for call in lanes[lane]]
-            == [_untagged(call) for call in found[1].calls if not lane or call.lane == lane]
-            for lane in command.lanes
-        )
-        if not stable:
-            raise Finding("its calls are not the same each time")
+        for lane in command.lanes:
+            one, other = (
+                [_untagged(call) for call in (*calls, Call("end", 0, 0, "", "")) if not lane or call.lane in (0, lane)]
+                for calls in (found[1].calls, found[2].calls)
+            )
+            for number, (first, second) in enumerate(zip(one, other, strict=False), 1):
+                if first != second:
+                    raise Finding(f"its calls are not the same each time: number {number} is {first}, then {second}")
         found[2].lanes = lanes
         return found[2]
 

@@ -132,6 +132,12 @@ def test_what_happens_to_a_cache_while_it_is_read_changes_nothing(balls: Path, t
         np.testing.assert_array_equal(array[:], first)
 
 
+def test_what_others_write_to_a_cache_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / f"probe-{os.getpid()}.partial").mkdir()  # of a process with this number, in another container
+    (tmp_path / "renamed.partial").symlink_to("elsewhere")  # listed, and gone when it is looked at
+    ShardCache(tmp_path, 10**9)
+
+
 def test_a_cache_whose_disk_is_full_is_named(balls: Path, tmp_path: Path) -> None:
     array = Store(balls, cache=ShardCache(tmp_path / "cache", 10**9))["bballs/val"]["seed"]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
