@@ -98,7 +98,7 @@ def _alarm(ints, agents, target):  # type: ignore[no-untyped-def]
 
 @inner
 def hurt(floats, ints, stats, agents, attacker, target, hits):  # type: ignore[no-untyped-def]
-    """`hits` hits of one weapon: shields take damage first; the rest minus armour, at least 0.5 a hit, goes to health."""
+    """`hits` hits of one weapon: shields first; the rest minus armour, at least 0.5 a hit, goes to health."""
     raw = stats[ints[at.KIND, attacker], at.DAMAGE + ints[at.KIND, target]]
     armour = stats[ints[at.KIND, target], at.ARMOUR]
     shield, health = floats[at.SHIELD, target], floats[at.HEALTH, target]

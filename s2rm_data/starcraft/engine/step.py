@@ -150,7 +150,7 @@ def _step_battle(  # type: ignore[no-untyped-def]
 def step_batch(  # type: ignore[no-untyped-def]
     floats, ints, stats, agents, land, ways, limit, heals, rewards, kinds, counters, words, actions, reward, near
 ):
-    """One step of every battle that is not over; `limit` in steps, `kinds` the table of `rules`, `near` scratch space."""
+    """One step of every running battle; `limit` in steps, `kinds` the table of `rules`, `near` scratch space."""
     for b in range(floats.shape[0]):
         reward[b] = 0.0
         if counters[b, at.OUTCOME] == Outcome.RUNNING:
