@@ -12,8 +12,6 @@ from typing import Any
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.registry import PLACES
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+]*(?=://)")
-
 
 @dataclass(frozen=True)
 class Url:
@@ -43,7 +41,7 @@ def store_path(given: str | os.PathLike[str] | Url) -> StorePath:
     if isinstance(given, Url):
         return given
     text = os.fspath(given)
-    scheme = _SCHEME.match(text)
+    scheme = re.match(r"[a-z][a-z0-9+]*(?=://)", text)
     if scheme is None:
         return Path(text)
     form: str = _place_of_scheme(scheme[0], text).form

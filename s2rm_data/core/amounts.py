@@ -6,8 +6,8 @@ import re
 
 from s2rm_data.core.errors import UsageError
 
-_UNITS = {"": 1, **{f"{prefix}B": 1000**n for n, prefix in enumerate(("", "k", "M", "G", "T"))}}
-_UNITS |= {f"{prefix}iB": 1024**n for n, prefix in enumerate(("", "K", "M", "G", "T")) if n}
+_UNITS = {"": 1, **{f"{prefix}b": 1000**n for n, prefix in enumerate(("", "k", "m", "g", "t"))}}
+_UNITS |= {f"{prefix}ib": 1024**n for n, prefix in enumerate(("", "k", "m", "g", "t")) if n}
 
 
 def human(nbytes: float) -> str:
@@ -22,10 +22,9 @@ def human(nbytes: float) -> str:
 def size_nbytes(text: str) -> int:
     """`50GB` -> 50,000,000,000; also MB, TB, and GiB of powers of two."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text)
-    units = {unit.lower(): factor for unit, factor in _UNITS.items()}
-    if match is None or match[2].lower() not in units or float(match[1]) * units[match[2].lower()] < 1:
+    if match is None or match[2].lower() not in _UNITS or float(match[1]) * _UNITS[match[2].lower()] < 1:
         raise UsageError(f"{text!r} is not a size; write it as 50GB, 800MB or 1.5TB")
-    return int(float(match[1]) * units[match[2].lower()])
+    return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
 def duration(seconds: float) -> str:

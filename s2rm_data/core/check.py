@@ -1,15 +1,15 @@
 """What a value may be, said in one way: for fields of configs, arguments, options and documents on the disk.
 
-A hint is a type with its limits, and each limit knows its name: `Annotated[int, between(1, 1000)]` is "a whole number
-from 1 to 1000". A `Check` asks whether a value fits a hint; what came and what is allowed is said in one style.
+A hint is a type with its limits, each with its name: `Annotated[int, between(1, 1000)]` is "a whole number from 1 to
+1000". A `Check` asks whether a value fits a hint; what came and what is allowed is said in one style.
 
     checked("steps", steps, Annotated[int, between(1, 1000)])    # an argument: the value, or a `UsageError`
     whole(1, 1000)("7")                                          # an option, as text or as a Python value: 7
     whole(1, 1000).fitted("steps of the plan", document["n"])    # a document: the value, or a `Misfit`
 
-Configs are frozen keyword-only dataclasses, checked when made, that go to JSON and back unchanged. A field says what it
-takes where it is declared, as in `gait: Annotated[str, one_of("walk", "run")] = "walk"`; `check_fields`, called from
-`__post_init__`, sees to it, and rules between fields follow as `require`.
+Configs are frozen keyword-only dataclasses that go to JSON and back unchanged. A field says what it takes where it is
+declared, as in `gait: Annotated[str, one_of("walk", "run")] = "walk"`; `check_fields`, called from `__post_init__`,
+sees to it, and rules between fields follow as `require`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ def from_json(cls: type[C], data: dict[str, Any]) -> C:
         if key not in names:
             it_has = f"it has {', '.join(names)}"
             raise UsageError(f"{cls.__name__} has no field {key!r}{did_you_mean(key, names, it_has)}")
-    needed = [f.name for f in fields if f.default is f.default_factory]
-    if missing := [name for name in needed if name not in data]:
+    if missing := [f.name for f in fields if f.default is f.default_factory and f.name not in data]:
         raise UsageError(f"{cls.__name__} needs a value for each of: {', '.join(missing)}")
     return cls(**{key: _revive(hints[key], value) for key, value in data.items()})
 
@@ -181,9 +180,7 @@ def named(*names: str) -> Check:
 
 def check_fields(config: Any) -> None:
     """Check every field of a config dataclass against its declaration; a `UsageError` names the first that is wrong.
-
-    None passes where the type says so or where it is the default. Values are kept in the type of their field: whole
-    numbers become floats where floats belong, lists tuples, and NumPy's numbers Python's.
+    None passes where the type says so or where it is the default. Values are kept in the type of their field.
     """
     cls: Any = type(config)
     checks = _checks(cls)
@@ -276,9 +273,8 @@ def _fitter(hint: Any) -> Callable[[Any], Any]:
 
 def _limited(inner: Callable[[Any], Any], limits: Sequence[Any], value: Any) -> Any:
     fitted = inner(value)
-    for limit in limits:
-        if not limit.allows(fitted):
-            raise _DoesNotFit
+    if not all(limit.allows(fitted) for limit in limits):
+        raise _DoesNotFit
     return fitted
 
 
@@ -336,8 +332,6 @@ def _kind(hint: Any) -> Any:
 
 # -- messages
 
-_NOUNS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
 
 def _allowed(hint: Any) -> str:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -349,7 +343,8 @@ def _allowed(hint: Any) -> str:
     if origin is tuple:
         each = f"each {_allowed(args[0])}"
         return f"a list, {each}" if args[-1] is Ellipsis else f"a list of {len(args)}, {each}"
-    return _NOUNS.get(hint) or f"of type {getattr(origin or hint, '__name__', hint)}"
+    nouns = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    return nouns.get(hint) or f"of type {getattr(origin or hint, '__name__', hint)}"
 
 
 def _suggestion(hint: Any, value: Any) -> str:

@@ -1,12 +1,10 @@
 """Compiled functions whose cache on disk is never stale, and never in the way.
 
 Numba looks a cached function up by the age of the file that defines it, and does not notice when a file changes that it
-took constants or functions from: after an update the old code would keep making data. Here the stamp of every cached
-function is a digest of its module, of the modules that it imports, of those that they import, and so on: what compiled
-code is made of comes through an import. Comments, and any other file, may change without a new compilation.
-
-Where neither the package's folder nor the user's cache can be written to, as in containers, the cache is in the
-temporary folder; where that fails too, or the disk is full, functions are compiled in memory at every start.
+took constants or functions from. Here the stamp of a cached function is a digest of its module and of all that this
+imports, directly or not: what compiled code is made of comes through an import. Comments may change without a new
+compilation. Where neither the package's folder nor the user's cache can be written to, as in containers, the cache is
+in the temporary folder; where that fails too, or the disk is full, functions are compiled in memory at every start.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
+from types import SimpleNamespace
 from typing import Any
 
 import numba as nb
@@ -42,7 +41,6 @@ _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
 _COMMENT = re.compile(rb"^([^'\"#]*)#.*|#[^'\"]*$")
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)*", re.M)
 _UNREADABLE = (OSError, EOFError, UnpicklingError, ImportError, AttributeError, LookupError, TypeError, ValueError)
-_said: set[str] = set()
 
 
 def stamp_of(function: Callable[..., Any]) -> str:
@@ -71,10 +69,8 @@ def _package() -> bytes:
 
 @cache
 def closure(file: Path) -> list[Path]:
-    """A file of the package, all that it imports from the package, all that they import, and this one.
-
-    What this file imports itself, to warn and to tell that it compiles, never becomes part of compiled code. Nor does
-    the `__init__` of a package, unless a name is imported from it.
+    """A file of the package, all that it imports from the package, directly or not, and this one, whose own imports
+    never become part of compiled code; nor does the `__init__` of a package, unless a name is imported from it.
     """
     found, waiting = {_HERE}, {file}
     while waiting:
@@ -159,7 +155,6 @@ def _hold_to(signature: Any, dispatcher: Any) -> None:
 
 def _take_in_by_parts(dispatcher: Any, function: Callable[..., Any], signature: Any, options: Any) -> None:
     """Let compiled functions that call this one take it in as a part; only for Python is it machine code of its own.
-
     Numba optimises a function by itself, then again inside each that calls it, and so on: most of its time. It would
     also compile it for each constant argument. What is called by compiled code alone is then never finished by itself.
     """
@@ -201,15 +196,7 @@ class _Part(JITCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         return 0
 
-    @property
-    def codegen(self) -> Any:
-        return _NoMachineCode
-
-
-class _NoMachineCode:
-    @staticmethod
-    def set_env(name: str, environment: Any) -> None:
-        """Nothing could read it."""
+    codegen: Any = SimpleNamespace(set_env=lambda name, environment: None)  # no machine code: nothing could read it
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -239,9 +226,8 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
             continue
         _harden(dispatcher._cache, stamp_of(function))
         return dispatcher
-    _say_once(
-        "no folder for compiled code can be written to, so it is compiled at every start; NUMBA_CACHE_DIR names one"
-    )
+    nowhere = "no folder for compiled code can be written to"
+    _say_once(f"{nowhere}, so it is compiled at every start; NUMBA_CACHE_DIR names one")
     return nb.njit(cache=False, nogil=True, **options)(function)
 
 
@@ -290,10 +276,9 @@ def _harden(cache: Any, stamp: str) -> None:
     cache.load_overload, cache.save_overload = load_overload, save_overload
 
 
+@cache
 def _say_once(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
-        warnings.warn(message, S2RMWarning, stacklevel=2)
+    warnings.warn(message, S2RMWarning, stacklevel=2)
 
 
 # How the StarCraft II engine and all that is compiled around it is: IEEE arithmetic as written; division by zero gives

@@ -1,6 +1,5 @@
-"""Errors that a user can cause or fix, each family with the exit status its command ends with.
-
-A message says what came, what is allowed and what to do next; the command line prints it alone, without a traceback.
+"""Errors that a user can cause or fix, each family with the exit status its command ends with. A message says what
+came, what is allowed and what to do next; the command line prints it alone, without a traceback.
 """
 
 from __future__ import annotations

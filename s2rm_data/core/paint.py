@@ -1,7 +1,5 @@
-"""Pictures as files: figures, animations and contact sheets, for every stage that draws. Nothing here knows a world.
-
-A file appears under its name when it is whole, and one that was there before stays until then.
-matplotlib and Pillow are imported when used.
+"""Pictures as files: figures, animations and contact sheets, for every stage that draws. Nothing here knows a world. A
+file that was there before stays until the new one is whole. matplotlib and Pillow are imported when used.
 """
 
 from __future__ import annotations
@@ -129,9 +127,8 @@ def save_gif(images: Iterable[Image], path: Path, milliseconds: int) -> Path:
 
 
 def _one_palette(images: Iterator[Image]) -> Iterator[Image]:
-    """Colour images with a palette made of the first: its most frequent colours, and those farthest apart.
-
-    Frequent ones alone, Pillow's choice, would give small patches such as those of a legend one colour for several.
+    """Colour images with a palette made of the first: its most frequent colours, and those farthest apart, so that
+    small patches such as those of a legend keep colours of their own.
     """
     from PIL import Image
 
@@ -140,9 +137,8 @@ def _one_palette(images: Iterator[Image]) -> Iterator[Image]:
         yield first
         yield from images
         return
-    palettes = (
-        first.quantize(128, method=m).getpalette() for m in (Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE)
-    )
+    methods = Image.Quantize.MEDIANCUT, Image.Quantize.MAXCOVERAGE
+    palettes = (first.quantize(128, method=method).getpalette() for method in methods)
     palette = Image.new("P", (1, 1))
     palette.putpalette([value for colours in palettes for value in (colours or [])[: 3 * 128]])
     for image in itertools.chain([first], images):

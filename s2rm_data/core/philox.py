@@ -1,7 +1,6 @@
 """Philox-4x64-10 (Salmon et al., 2011) for compiled code; bit for bit NumPy's `Philox` with the same key and counter.
-
-Counter-based: draw n of a stream is a function of (key, n), so that no state has to be carried in a fixed order.
-Integer arithmetic only: the same on every machine.
+Draw n of a stream is a function of (key, n), so that no state has to be carried. Integer arithmetic only: the same
+everywhere.
 """
 
 from __future__ import annotations

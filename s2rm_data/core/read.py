@@ -1,5 +1,4 @@
 """Reads that cannot be tricked: of regular files only, below a folder without following links, of a bounded size.
-
 Windows has no paths relative to an open folder; there, links are looked for first (docs/install.md).
 """
 
@@ -14,22 +13,17 @@ from pathlib import Path
 
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, UnreadableError
 
-_BELOW_OPEN_FOLDERS = hasattr(os, "O_DIRECTORY")
-_NO_FAULT_OF_THE_FILE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-
 
 @contextlib.contextmanager
 def opened_inside(root: Path, name: str) -> Iterator[int]:
     """A descriptor of the regular file `name` below `root`, for reading. `root` may be a link; nothing below it may.
-
-    Raises `DamagedStoreError` for what is missing, is a link, or is anything but a regular file. Opening never blocks,
-    as it would on a FIFO.
+    Raises `DamagedStoreError` for anything else. Opening never blocks, as it would on a FIFO.
     """
     *folders, last = name.split("/")
     where = root / name
     with contextlib.ExitStack() as stack:
         try:
-            if _BELOW_OPEN_FOLDERS:
+            if hasattr(os, "O_DIRECTORY"):
                 at = _walked(stack, root, folders)
                 descriptor = _opened(stack, last, os.O_NOFOLLOW | os.O_NONBLOCK, at)
             else:  # links are looked for first; one that is made a moment later is followed
@@ -50,7 +44,6 @@ _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a so
 @contextlib.contextmanager
 def folder_inside(root: Path, folder: str = "") -> Iterator[int]:
     """A descriptor of a folder below `root`, reached through no link: what is written or removed by it is inside.
-
     Raises `ConflictError` for a link, and `FileNotFoundError` or `NotADirectoryError` for what is no folder.
     """
     folders = [part for part in folder.split("/") if part]
@@ -85,10 +78,9 @@ def _has_links(root: Path, name: str) -> bool:
 
 def _refusal(error: OSError, root: Path, name: str) -> DamagedStoreError | DiskError:
     where = root / name
-    if error.errno in _NO_FAULT_OF_THE_FILE:
-        limits = "this process may hold too few files or too little memory (ulimit -n, ulimit -v)"
-        raised = "raise the limit, or use fewer workers"
-        return DiskError(f"{where}: cannot be opened ({error.strerror}); {limits}; {raised}")
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):  # no fault of the file
+        limits = "this process may hold too few files or too little memory (ulimit -n, ulimit -v); raise the limit"
+        return DiskError(f"{where}: cannot be opened ({error.strerror}); {limits}, or use fewer workers")
     if _has_links(root, name):
         return DamagedStoreError(f"{where}: is a link, and links inside a store or run are not followed")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
@@ -124,9 +116,8 @@ def read_inside(root: Path, name: str, most_bytes: int) -> bytes:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """All bytes of a regular file that a user names; links are followed.
-
-    Raises `OSError` for a device or a pipe, which might never end, and for a file of more than `most_bytes`.
+    """All bytes of a regular file that a user names; links are followed. Raises `OSError` for a device or a pipe, which
+    might never end, and for a file of more than `most_bytes`.
     """
     with contextlib.ExitStack() as stack:
         descriptor = _opened(stack, path, os.O_NONBLOCK)

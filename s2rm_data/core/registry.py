@@ -1,10 +1,8 @@
 """Things found by name: files of a folder, entry points of installed packages, and modules named with --plugin.
 
-Adding an entry is adding one file, inside this package or outside of it; nothing else is edited. Listing names reads
-folders and the metadata of installed packages and imports nothing.
-
-A plug-in module exports what a built-in file does (`MODEL`, `POLICY`, `WORLD`, ..., named like the module), or several
-under the plural (`MODELS = {"name": ...}`).
+Adding an entry is adding one file, inside this package or outside of it. Listing names reads folders and the metadata
+of installed packages and imports nothing. A plug-in module exports what a built-in file does (`MODEL`, `POLICY`,
+`WORLD`, ..., named like the module), or several under the plural (`MODELS = {"name": ...}`).
 """
 
 from __future__ import annotations
@@ -133,9 +131,8 @@ def origin_of(entry_point: importlib.metadata.EntryPoint) -> Plugin:
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """Of the entries in the folder `package`. `kind` is the word messages use, `hint` the command that lists them.
-
-    A policy's file ends with POLICY; installed packages name theirs in the group of entry points `s2rm_data.policies`.
+    """Of the entries in the folder `package`. `kind` is the word messages use, `hint` the command that lists them. A
+    policy's file ends with POLICY; installed packages name theirs in the group of entry points `s2rm_data.policies`.
     """
 
     package: str

@@ -1,8 +1,9 @@
-"""Seeds: sequence i of a stream is a pure function of (seed, stream, i), whoever makes it, in whatever order.
+"""Seeds: sequence i of a stream (a name such as `bballs/train`) is a pure function of (seed, stream, i), whoever makes
+it.
 
-A run has one seed. A stream is a name such as `bballs/train`. The i-th 64-bit output of the counter-based generator
-Philox-4x64-10, keyed by SHA-256 of both, is the seed of sequence i; it is stored with the sequence, and from it alone
-(and the config) the sequence can be made again. Inside compiled code `s2rm_data.core.philox` is the same generator.
+The i-th 64-bit output of the counter-based generator Philox-4x64-10, keyed by SHA-256 of the run's seed and the stream,
+is the seed of sequence i; it is stored with the sequence, and from it alone (and the config) the sequence can be made
+again. Inside compiled code `s2rm_data.core.philox` is the same generator.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ inside a lock, a `__del__` or an import, where it breaks things or is swallowed.
   Killing is always safe: files are written whole.
 - Loops that can stop by themselves look at a flag (`Interrupt`). A second signal, a second or more later, ends the
   program at once.
-- A main thread that waits inside a library runs no handler at all; while several processes work together, a thread
-  beside it ends the program then (`EndsWhenStuck`).
+- A main thread that waits inside a library runs no handler; a thread beside it ends the program (`EndsWhenStuck`).
 - Elsewhere a `KeyboardInterrupt` is raised once, so that temporary files are removed; if it is swallowed, or removing
   takes more than PATIENCE_SECONDS, the program is ended.
 """
@@ -62,7 +61,7 @@ def program_name() -> str:
 
 
 def _ignore_signals() -> None:
-    """Everything is done and said: a signal while Python takes itself apart, without our handlers, changes nothing."""
+    """All is said and done: a signal while Python takes itself apart, without our handlers, changes nothing."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -123,10 +122,9 @@ def _on_thread_error(arguments: Any) -> None:
 
 
 class Interrupt:
-    """While it is entered, `asked` tells whether somebody wants the work to stop. Inert outside the main thread.
-
-    A signal that nobody has acted upon when the block is left takes effect then. `advice` says how to resume the work;
-    it is part of the program's last message also when a signal ends it at once.
+    """While it is entered, `asked` tells whether somebody wants the work to stop. Inert outside the main thread. A
+    signal that nobody has acted upon when the block is left takes effect then. `advice`, how to resume, is part of the
+    last message.
     """
 
     def __init__(self, advice: str = "") -> None:
@@ -170,9 +168,8 @@ class Interrupt:
 class EndsWhenStuck:
     """While it is entered, SIGINT and SIGTERM end the program once the main thread runs no handler for STUCK_SECONDS.
 
-    Processes that work together wait for each other inside torch; if one of them dies, nothing else would end the
-    others. A main thread that has seen the signal may get stuck a moment later, so it is asked again and again, by a
-    signal that means nothing else, until the block is left. Inert outside the main thread, and on Windows.
+    Processes that work together wait for each other inside torch; if one dies, nothing else would end the others. The
+    main thread is asked again and again, by a signal that means nothing else. Inert outside it, and on Windows.
     """
 
     def __enter__(self) -> Self:
@@ -193,8 +190,7 @@ class EndsWhenStuck:
             self._theirs.close()  # ends the thread
 
 
-# Ignored by whoever does not ask for it, so that one that comes late does no harm.
-_QUESTION = getattr(signal, "SIGURG", None)
+_QUESTION = getattr(signal, "SIGURG", None)  # ignored by whoever does not ask for it: one that comes late does no harm
 
 
 def _on_question(number: int, frame: FrameType | None) -> None:

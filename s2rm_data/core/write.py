@@ -2,10 +2,7 @@
 
 Everything that the package writes goes through here: a temporary name, fsync, rename, fsync of the folder. Nothing is
 replaced before its replacement is complete, nothing is removed that is not listed, and nothing is written or removed
-through a link below a folder of ours. What the operating system refuses becomes a `DiskError` that names the path and
-says what to do.
-
-Windows has no locks on folders. Writing single files works there; what needs a lock is refused (docs/install.md).
+through a link below a folder of ours. On Windows, what needs a lock on a folder is refused (docs/install.md).
 """
 
 from __future__ import annotations
@@ -58,9 +55,8 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def write_inside(root: Path, name: str, pieces: Iterable[bytes], tag: str = "") -> None:
-    """As `write_whole`, below `root` and through no link. `sync_inside` makes names durable, once for many files.
-
-    `tag` keeps the temporary names of several processes apart that write the same file.
+    """As `write_whole`, below `root` and through no link. `sync_inside` makes names durable, once for many files. `tag`
+    keeps the temporary names of several processes apart that write the same file.
     """
     folder, _, last = name.rpartition("/")
     with disk_errors(root / name), _made(root, folder) as at:
@@ -96,9 +92,8 @@ def _clear_the_way(partial: str | Path, at: int | None, where: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(kind):
-        what = "a link" if stat.S_ISLNK(kind) else "no regular file"
-        at_work = "where this program writes for a moment; nothing is written through it. Remove it"
-        raise ConflictError(f"{where} is {what}, {at_work}")
+        what = f"{'a link' if stat.S_ISLNK(kind) else 'no regular file'}, where this program writes for a moment"
+        raise ConflictError(f"{where} is {what}; nothing is written through it. Remove it")
     os.unlink(partial, dir_fd=at)
 
 
@@ -164,8 +159,7 @@ def move_inside(root: Path, pairs: Mapping[str, str]) -> None:
 
 def remove_inside(root: Path, names: Iterable[str]) -> None:
     """Remove regular files below `root`, and the folders that are empty then; nothing else, and through no link."""
-    chosen = list(names)
-    for name in chosen:
+    for name in (chosen := list(names)):
         folder, _, last = name.rpartition("/")
         gone = contextlib.suppress(FileNotFoundError, NotADirectoryError, ConflictError)
         with disk_errors(root / name), gone, folder_inside(root, folder) as at:
@@ -187,7 +181,6 @@ def _remove_empty(root: Path, names: Iterable[str]) -> None:
 
 LIST = "files.json"  # in such a folder: the names of its files, which may be removed when it is replaced
 _LISTED = "s2rm-data folder 1"
-_MOST_LIST_BYTES = 64 << 20
 
 
 @contextlib.contextmanager
@@ -195,8 +188,8 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the place of `path`, if that is there, once it is complete and on the disk.
 
     It lists what is in it. What takes its place later removes what is listed, and is refused if there is anything else.
-    Where the system cannot exchange two folders in one step, `path` is away between two renames. Whoever is interrupted
-    there puts the old content back, and after a kill the next who replaces it does.
+    Where the system cannot exchange two folders in one step, `path` is away between two renames; whoever is interrupted
+    there, or replaces it after a kill, puts the old content back.
     """
     partial, old = (path.with_name(f"{path.name}{ending}{PARTIAL}") for ending in ("", ".old"))
     with disk_errors(path):
@@ -264,7 +257,7 @@ def _write_list(folder: Path, names: Sequence[str] | None) -> None:
 def _listed(folder: Path) -> list[str] | None:
     """What a folder lists; all regular files of one that was being filled. None for a folder of somebody else."""
     try:
-        document = json.loads(read_inside(folder, LIST, _MOST_LIST_BYTES))
+        document = json.loads(read_inside(folder, LIST, 64 << 20))
         if document["format"] != _LISTED:
             return None
         names = _inside(folder) if document["files"] is None else document["files"]
@@ -334,9 +327,8 @@ def make_folder(folder: Path) -> None:
 
 
 def lock_folder(folder: Path, *, shared: bool = False) -> int:
-    """Lock a folder for one writer, or `shared` by several that agree: by a descriptor, until that is closed.
-
-    The lock is on the folder itself, so that no lock file is left behind and a killed writer frees it.
+    """Lock a folder for one writer, or `shared` by several that agree: by a descriptor, until that is closed. The lock
+    is on the folder itself, so that no lock file is left behind and a killed writer frees it.
     """
     if not fcntl:
         raise MissingComponentError(
@@ -348,8 +340,8 @@ def lock_folder(folder: Path, *, shared: bool = False) -> int:
         try:
             if _locked(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
                 return descriptor
-            advice = "wait until it has finished, or write elsewhere with --out"
-            raise ConflictError(f"another process is writing to {folder}; {advice}")
+            busy = f"another process is writing to {folder}"
+            raise ConflictError(f"{busy}; wait until it has finished, or write elsewhere with --out")
         except BaseException:
             os.close(descriptor)
             raise

@@ -1,7 +1,5 @@
-"""Parts as tasks of a Dask cluster: the same parts, the same merge, the same bytes.
-
-A task makes one part where it runs and writes it to the store, which all workers must reach: a bucket, or a folder of a
-shared file system. Dask runs the task of a worker that died again, elsewhere.
+"""Parts as tasks of a Dask cluster: the same parts, the same merge, the same bytes. A task makes one part where it runs
+and writes it to the store, which all workers must reach. Dask runs the task of a worker that died again, elsewhere.
 """
 
 from __future__ import annotations
@@ -55,19 +53,18 @@ def generate_on_dask(job: Job, address: str, *, workers: int, progress: Progress
     progress = progress or Progress()
     making = WORLDS.load(job.world).prepare(dict(job.options))
     specs = split_specs(making.splits, job.shard_size)
-    path = store_path(job.path)
     count = min(sum(spec.shards for spec in specs), MOST_TASKS)
-    place = place_of(path)
+    place = place_of(job.path)
     place.check_free()
     if has_parts(place):  # they must be of the same run, which is then continued
         PartPlan.of(specs, count).check_same(PartPlan.read(place), place)
-    shards = [spec.shard_range(index) for spec in specs for index in range(spec.shards)]
+    shards = [spec.sequences_in(index) for spec in specs for index in range(spec.shards)]
     parts = (Part(number, count) for number in range(1, count + 1))
-    sizes = {str(part): sum(shards[i][1] - shards[i][0] for i in part.of(len(shards))) for part in parts}
+    sizes = {str(part): sum(shards[i] for i in part.of(len(shards))) for part in parts}
     with _client(address, workers) as client:
         progress.start(sum(sizes.values()), 0)
         made, found = _run(client, job, sizes, progress)
-    merged = merge(path)
+    merged = merge(place.path)
     return Outcome(made=made, found=found, nbytes=merged.nbytes, groups=merged.groups)
 
 
@@ -97,7 +94,7 @@ def _result(future: Any, part: str) -> tuple[int, int]:
 
     again = "then run the same command again: what other parts have made is kept"
     try:
-        result: tuple[int, int] = future.result()
+        made, found = future.result()
     except S2RMError:
         raise
     except KilledWorker:
@@ -108,7 +105,7 @@ def _result(future: Any, part: str) -> tuple[int, int]:
         raise DiskError(f"{lost}; start the scheduler and its workers, {again}") from None
     except Exception as error:
         raise S2RMError(f"part {part} failed on a Dask worker: {type(error).__name__}: {error}") from error
-    return result
+    return made, found
 
 
 @contextlib.contextmanager

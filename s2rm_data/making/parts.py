@@ -1,7 +1,5 @@
-"""One part of a run, on any machine; and `merge`, which commits all parts of a run at once.
-
-The shards of all splits are shared out in order. The store that `merge` leaves is, to the byte, the one that a single
-process makes.
+"""One part of a run, on any machine; and `merge`, which commits all parts of a run at once: the store that it leaves
+is, to the byte, the one that a single process makes.
 """
 
 from __future__ import annotations
@@ -35,9 +33,8 @@ def generate_part(
     shard_size: int | ShardSize | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Make a part's shards of all splits in the store at `path`; they are committed by `merge`.
-
-    What is committed there already, and what an interrupted run of the same part has made, is not made again.
+    """Make a part's shards of all splits in the store at `path`; they are committed by `merge`. What is committed there
+    already, and what an interrupted run of the same part has made, is not made again.
     """
     workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
@@ -65,21 +62,18 @@ class _PartRun:
 
     def _resumed(self, part: Part) -> PartManifest:
         """What an interrupted run of this part has made and is still there."""
-        empty = PartManifest(part, self.plan.digest)
-        if not self.place.has(part.name):
-            return empty
-        try:
-            found = PartManifest.read(self.place, part, self.plan)
-        except DamagedStoreError:
-            return empty
-        found.objects = {name: entry for name, entry in found.objects.items() if is_sound(self.place, name, entry)}
-        return found
+        objects: dict[str, Entry] = {}
+        if self.place.has(part.name):
+            with contextlib.suppress(DamagedStoreError):
+                objects = PartManifest.read(self.place, part, self.plan).objects
+        sound = {name: entry for name, entry in objects.items() if is_sound(self.place, name, entry)}
+        return PartManifest(part, self.plan.digest, sound)
 
     def run(self, sources: Sequence[SplitSource], workers: int, progress: Progress) -> Outcome:
         shards = [(s, i) for s, spec in enumerate(self.specs) for i in range(spec.shards)]
         own = [shards[i] for i in self.made.part.of(len(shards))]
         every = [Task(self.specs[s], sources[s], i, partial(self._add, self.specs[s])) for s, i in own]
-        tasks = [task for task in every if not self._has(task)]
+        tasks = [task for task in every if not self._has(task.spec.entry.shard_objects(task.spec.group, task.index))]
         total, made = (sum(task.sequences for task in chosen) for chosen in (every, tasks))
         progress.start(total, total - made)
         try:
@@ -92,8 +86,7 @@ class _PartRun:
         nbytes = sum(entry.nbytes for entry in self.made.objects.values())
         return Outcome(made=made, found=total - made, nbytes=nbytes, groups=tuple(spec.group for spec in self.specs))
 
-    def _has(self, task: Task) -> bool:
-        names = task.spec.entry.shard_objects(task.spec.group, task.index)
+    def _has(self, names: Sequence[str]) -> bool:
         return all(name in self.made.objects or name in self.manifest.objects for name in names)
 
     def _add(self, spec: SplitSpec, index: int, shards: Mapping[str, Sequence[bytes]]) -> None:
@@ -122,8 +115,7 @@ def merge(path: StorePath, *, verify: bool = False, progress: Progress | None = 
     place.check_exists()
     _check_waiting(place)
     with place.writing():
-        manifest = existing_manifest(place) or Manifest()
-        return _Merge(place, manifest).run(verify, progress or Progress())
+        return _Merge(place).run(verify, progress or Progress())
 
 
 def _check_waiting(place: Place) -> None:
@@ -132,8 +124,8 @@ def _check_waiting(place: Place) -> None:
 
 
 class _Merge:
-    def __init__(self, place: Place, manifest: Manifest) -> None:
-        self._place, self._manifest = place, manifest
+    def __init__(self, place: Place) -> None:
+        self._place, self._manifest = place, existing_manifest(place) or Manifest()
         _check_waiting(place)
         self._plan = PartPlan.read(place)
 
@@ -149,13 +141,12 @@ class _Merge:
                 if not self._place.has(META) or not self._is_done(found := Manifest.load(self._place)):
                     raise
                 self._manifest = found  # another merge was faster
-        manifest = self._manifest
-        self._place.tidy(lambda name: manifest.is_ours(name) or name.startswith(f"{PARTS}/"))
+        self._place.tidy(lambda name: self._manifest.is_ours(name) or name.startswith(f"{PARTS}/"))
         self._place.remove([Part(number, self._plan.count).name for number in range(1, self._plan.count + 1)])
         self._place.remove([f"{PARTS}/{PLAN}"])
-        names = [n for n in self._manifest.objects if any(n.startswith(f"{group}/") for group in self._plan.groups)]
-        nbytes = sum(self._manifest.objects[name].nbytes for name in names)
-        return Merged(parts=count, groups=self._plan.groups, objects=len(names), nbytes=nbytes)
+        merged = tuple(f"{group}/" for group in self._plan.groups)
+        sizes = [entry.nbytes for name, entry in self._manifest.objects.items() if name.startswith(merged)]
+        return Merged(parts=count, groups=self._plan.groups, objects=len(sizes), nbytes=sum(sizes))
 
     def _is_done(self, manifest: Manifest) -> bool:
         """Whether the root names all of it: a merge was killed after its commit, or another one was faster."""
@@ -168,13 +159,11 @@ class _Merge:
         """Every shard of the plan, from the parts or from the root; what is missing is named."""
         plan, there = self._plan, {*self._place.names(PARTS)} - {f"{PARTS}/{PLAN}"}
         ending = f"-of-{plan.count:05}.json"
-        foreign = sorted(name for name in there if name.endswith(".json") and not name.endswith(ending))
-        if foreign:
+        if foreign := sorted(name for name in there if name.endswith(".json") and not name.endswith(ending)):
             advice = "remove it, or make all parts again"
             raise ConflictError(f"{self._place.path / foreign[0]}: is not one of {plan.count} parts; {advice}")
         entries: dict[str, Entry] = {}
-        absent: list[int] = []
-        unfinished: list[str] = []
+        absent, problems = list[int](), list[str]()
         for number in range(1, plan.count + 1):
             part = Part(number, plan.count)
             needed = {name for name in plan.objects_of(part) if name not in self._manifest.objects}
@@ -183,20 +172,16 @@ class _Merge:
                 continue
             found = PartManifest.read(self._place, part, plan).objects
             if missing := sorted(needed - {*found}):
-                unfinished.append(f"part {part} has not made {len(missing)} of its objects yet ({missing[0]}, ...)")
+                problems.append(f"part {part} has not made {len(missing)} of its objects yet ({missing[0]}, ...)")
             entries |= found
-        self._refuse_missing(absent, unfinished)
-        return entries
-
-    def _refuse_missing(self, absent: Sequence[int], unfinished: Sequence[str]) -> None:
-        problems = list(unfinished)
         if absent:
             listed = ", ".join(map(str, absent[:20])) + (", ..." if len(absent) > 20 else "")
-            problems.insert(0, f"missing of {self._plan.count} parts: {listed}")
+            problems.insert(0, f"missing of {plan.count} parts: {listed}")
         if problems:
             listed = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
             advice = "Run these parts (again), then merge"
             raise DamagedStoreError(f"{self._place.path} cannot be merged yet: {listed}. {advice}")
+        return entries
 
     def _check_present(self, entries: Mapping[str, Entry], verify: bool, progress: Progress) -> None:
         """Whether every object is there and has its size; with `verify`, its SHA-256."""
@@ -212,11 +197,10 @@ class _Merge:
             progress.advance(entry.nbytes)
 
     def _commit(self, entries: Mapping[str, Entry]) -> None:
-        manifest, plan = self._manifest, self._plan
-        documents = plan.all_documents()
+        manifest, documents = self._manifest, self._plan.all_documents()
         for path, document in documents.items():
             manifest.objects |= write_objects(self._place, {f"{path}/{META}": [json_bytes(document)]})
         manifest.documents |= documents
-        manifest.groups |= plan.entries
+        manifest.groups |= self._plan.entries
         manifest.objects.update(entries)
         manifest.save(self._place)

@@ -67,8 +67,7 @@ class Recipe:
             for part in ("options", "made_by", "digests"):
                 expect(isinstance(given.get(part, {}), dict), f"its {part} must be a table, as in [{part}]")
             expect("seed" not in given.get("options", {}), "its seed is no option: write it above [options]")
-            texts = all(isinstance(digest, str) for digest in given.get("digests", {}).values())
-            expect(texts, "its digests must be text")
+            expect(all(isinstance(d, str) for d in given.get("digests", {}).values()), "its digests must be text")
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}") from None
         except Misfit as problem:
@@ -89,14 +88,13 @@ class Recipe:
             return
         found = {path: store[path].content_digest() for path in made.groups}
         names = sorted(found.keys() | self.digests.keys())
-        wrong = [path for path in names if found.get(path) != self.digests.get(path)]
-        if wrong:
+        if wrong := [path for path in names if found.get(path) != self.digests.get(path)]:
             here_there = (f"{path}: {_short(found, path)} here, {_short(self.digests, path)} there" for path in wrong)
             differ = f"{len(wrong)} of {len(names)} groups differ ({'; '.join(here_there)})"
             now = self._versions(store, made)
-            changed = [(name, was) for name, was in self.made_by.items() if was != now.get(name)]
-            versions = ", ".join(f"{name} is {now.get(name)} here, {was} there" for name, was in changed)
-            why = versions or "the versions that decide bytes are the same"
+            changed = ((name, now.get(name), was) for name, was in self.made_by.items() if was != now.get(name))
+            why = ", ".join(f"{name} is {here} here, {there} there" for name, here, there in changed)
+            why = why or "the versions that decide bytes are the same"
             raise ConflictError(f"{store.path} is not the data set of {self.path.name}: {differ}; {why}")
 
     def _versions(self, store: Store, made: Outcome) -> dict[str, Any]:

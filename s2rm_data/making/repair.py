@@ -1,7 +1,5 @@
-"""Repair: make again exactly the objects of a group that are missing or damaged, byte for byte as they were committed.
-
-The manifest says what every object must be, and a group's settings say how it was made: a shard is made again from
-them and written only if its size and SHA-256 are those that were promised. Metadata are restored from their copies.
+"""Repair: make again exactly the objects of a group that are missing or damaged, byte for byte as they were committed:
+a shard from the group's settings, written only if its size and SHA-256 are those of the manifest; metadata from copies.
 """
 
 from __future__ import annotations
@@ -83,19 +81,16 @@ class _Repair:
         raise DamagedStoreError(f"{lost}; {self._advice}")
 
     def _make(self, damaged: set[str]) -> None:
-        group = Group(Store(self._place), self._group)
+        group, entry = Group(Store(self._place), self._group), self._manifest.groups[self._group]
         source = source_of(group)
-        entry = self._manifest.groups[self._group]
-        layout = next(iter(group.arrays.values())).layout
-        spec = split_spec(source, layout.shard)
+        spec = split_spec(source, next(iter(group.arrays.values())).layout.shard)
         stored = {array.layout.path: array.layout.document() for array in group.arrays.values()}
         if spec.array_documents() != stored:
             raise ConflictError(f"{self._group} cannot be repaired: this program would store it in another layout")
         wanted = [i for i in range(entry.shards) if not damaged.isdisjoint(entry.shard_objects(self._group, i))]
-        ranges = [spec.shard_range(index) for index in wanted]
-        self._progress.start(sum(stop - start for start, stop in ranges), 0)
-        for index, (start, stop) in zip(wanted, ranges, strict=True):
-            made = build_shard(source, start, stop, spec.shard, self._progress.advance)
+        self._progress.start(sum(map(spec.sequences_in, wanted)), 0)
+        for index in wanted:
+            made = build_shard(source, *spec.shard_range(index), spec.shard, self._progress.advance)
             for array, name in zip(entry.arrays, entry.shard_objects(self._group, index), strict=True):
                 if name in damaged:
                     self._restore(name, made[array], "this program, or its zstd library, makes other bytes from it")
@@ -110,8 +105,7 @@ class _Repair:
 
 def source_of(group: Group) -> SplitSource:
     """What makes a group again, from its settings alone."""
-    settings = dict(group.settings)
-    world = world_of(group)
+    settings, world = dict(group.settings), world_of(group)
     try:
         source = world.split_from(settings, len(group))
         if source is None:

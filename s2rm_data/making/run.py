@@ -1,7 +1,5 @@
-"""Generation: sources in, a store out. Resumable, parallel over shards, the same bytes however it is run.
-
-Workers are threads: simulators, renderers, compression, hashing and writing all release the interpreter lock, and
-threads share one compiled copy of everything. At most one shard per worker is being made at any time.
+"""Generation: sources in, a store out. Resumable, parallel over shards, the same bytes however it is run. Workers are
+threads: what they do releases the interpreter lock. At most one shard per worker is being made at any time.
 """
 
 from __future__ import annotations
@@ -95,10 +93,9 @@ def plan_splits(
     found = already_there(place_of(path), [] if overwrite else specs)
     if part is None:
         return [_plan(source, source.count, found.get(source.group, 0)) for source in sources]
-    shards = [(s, spec.shard_range(i)) for s, spec in enumerate(specs) for i in range(spec.shards)]
-    counts = [0] * len(specs)
-    for s, (start, stop) in (shards[i] for i in part.of(len(shards))):
-        counts[s] += stop - start
+    shards = [(s, spec.sequences_in(i)) for s, spec in enumerate(specs) for i in range(spec.shards)]
+    chosen = [shards[i] for i in part.of(len(shards))]
+    counts = [sum(size for of, size in chosen if of == s) for s in range(len(specs))]
     return [_plan(source, count, 0) for source, count in zip(sources, counts, strict=True) if count]
 
 
@@ -119,10 +116,9 @@ def generate(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Make what is missing of `sources` in the store at `path`.
-
-    All settings are checked against the store before anything is written. Interrupted by SIGINT or SIGTERM, it drops
-    the shards that are being made and raises `InterruptedRunError`.
+    """Make what is missing of `sources` in the store at `path`. All settings are checked against the store before
+    anything is written. Interrupted by SIGINT or SIGTERM, it drops the shards that are being made and raises
+    `InterruptedRunError`.
     """
     workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
@@ -132,8 +128,7 @@ def generate(
             writer.check(specs)
         pairs = zip([writer.begin(spec, overwrite=overwrite) for spec in specs], sources, strict=True)
         tasks = [Task(split.spec, source, index, split.add) for split, source in pairs for index in split.missing]
-        made = sum(task.sequences for task in tasks)
-        total = sum(spec.count for spec in specs)
+        made, total = sum(task.sequences for task in tasks), sum(spec.count for spec in specs)
         progress.start(total, total - made)
         Workers(writer.pacer, progress).run(tasks, workers)
         writer.finish()
@@ -159,8 +154,7 @@ class Task:
 
     @property
     def sequences(self) -> int:
-        start, stop = self.spec.shard_range(self.index)
-        return stop - start
+        return self.spec.sequences_in(self.index)
 
 
 class _Stopped(Exception):  # noqa: N818 - a message between threads, not an error
@@ -207,8 +201,8 @@ class Workers:
         return rest
 
     def _make(self, task: Task) -> None:
-        start, stop = task.spec.shard_range(task.index)
-        task.add(task.index, build_shard(task.source, start, stop, task.spec.shard, self._tick))
+        spec, index = task.spec, task.index
+        task.add(index, build_shard(task.source, *spec.shard_range(index), spec.shard, self._tick))
 
     def _tick(self, sequences: int) -> None:
         self._check()
@@ -236,8 +230,7 @@ class ShardBuilder:
             raise TypeError(f"{spec.name}: got {values.dtype} {values.shape[1:]}, promised {spec.dtype} {spec.shape}")
         self.added += len(values)
         if spec.chunk == 1:
-            for number in range(len(values)):
-                self._chunks.append(encode_chunk(values[number : number + 1], spec.level, used_nbytes))
+            self._chunks += [encode_chunk(values[n : n + 1], spec.level, used_nbytes) for n in range(len(values))]
             return
         while len(values):
             taken = min(spec.chunk - self._filled, len(values))
@@ -259,7 +252,6 @@ def build_shard(
     source: SplitSource, start: int, stop: int, sequences: int, tick: Callable[[int], None]
 ) -> dict[str, list[bytes]]:
     """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, with `sequences` slots.
-
     `tick(n)` is called after every n sequences; what it raises ends the work.
     """
     builders = {spec.name: ShardBuilder(spec, sequences) for spec in source.arrays}

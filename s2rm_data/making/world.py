@@ -1,8 +1,7 @@
 """Worlds: each is one folder in `generators/` (or a plug-in) and exports one `World` under the name WORLD.
 
-A world holds everything that is special about one kind of data; the stages (making, inspection, loading, models,
-training, evaluation, the command line) ask it and know none by name. To import a world is cheap: what needs numpy,
-matplotlib or torch is imported by the methods below, when a stage asks for it.
+A world holds everything that is special about one kind of data; the stages ask it and know none by name. To import a
+world is cheap: what needs numpy, matplotlib or torch is imported by the methods below, when a stage asks for it.
 
 To add a world, write a subclass of `World` and one of `Learning` (learning/world_learning.py); the rest has defaults.
 The smallest complete example is tests/support/tiny_world.
@@ -17,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from s2rm_data.core.check import number, shown
 from s2rm_data.core.errors import UsageError, did_you_mean
@@ -36,12 +35,11 @@ Parser = Callable[[Any], Any]
 class Option:
     """An option of a world: one declaration serves the command line, the shell's completion and Python keywords alike.
 
-    `name` is the Python keyword; on the command line it is spelled `--name`, with dashes.
-
-    `parse` is a check such as `whole(0)`, or a function: it takes what a user gave, as text or as a Python value, and
-    returns the value or raises a `UsageError` that says what is allowed. `default` None means that the option was not
-    given; `shown` then says in words what happens. `many`: it may be repeated or hold a list separated by commas.
-    `choices` are names that the shell completes.
+    `name` is the Python keyword; on the command line it is spelled `--name`, with dashes. `parse` is a check such as
+    `whole(0)`, or a function: it takes what a user gave, as text or as a Python value, and returns the value or raises
+    a `UsageError` that says what is allowed. `default` None means that the option was not given; `shown` then says in
+    words what happens. `many`: it may be repeated or hold a list separated by commas. `choices` are names that the
+    shell completes.
     """
 
     name: str
@@ -110,10 +108,8 @@ def span(given: Any) -> tuple[float, float]:
 @dataclass(frozen=True, kw_only=True)
 class Making:
     """What a command is to make: its splits, how many sequences go into a shard, and what the user should be told.
-
     `shard_size` None is the store's own default. `opened` is entered while the splits are made and gives those that do
-    the work; a world that needs a program to run meanwhile (a game) starts and stops it there. By default it gives
-    `splits` themselves.
+    the work, by default `splits`; a world that needs a program to run meanwhile (a game) starts and stops it there.
     """
 
     splits: Sequence[SplitSource]
@@ -188,5 +184,4 @@ def world_of(group: Any) -> World:
         absent = f"a world that is not installed here (there are {', '.join(WORLDS.names())})"
         advice = "install its package, or name its module with --plugin"
         raise UsageError(f"{group.path} was made by {name!r}, {absent}; {advice}")
-    world: World = WORLDS.load(name)
-    return world
+    return cast(World, WORLDS.load(name))

@@ -6,11 +6,11 @@ A shard is fetched whole, checked against the manifest, decoded, and written to 
 
     <SHA-256 of the stored object>.rows  =  values of every chunk in order | crc32c of name and values (4 bytes)
 
-The name says what must be in it, so that any number of stores, runs and processes may share a folder. The rows are then
-read with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. Each row
-that is read is compared with its checksum, which the process keeps in memory from when it checked or wrote the file. A
-file that has been changed, cut or removed since is fetched again. When the folder is full, the files go first that were
-used least recently.
+The name says what must be in it, so that any number of stores, runs and processes may share a folder. Rows are read
+with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. Each is
+compared with its checksum, which the process keeps from when it checked or wrote the file; a file that has been
+changed, cut or removed since is fetched again. When the folder is full, the files go first that were used least
+recently.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ShardCache:
             raise UsageError(f"a cache of {most_bytes} bytes is not possible; give its size, as in 50GB")
         self.folder, self.most_bytes = folder, most_bytes
         self._begin()
-        again = weakref.WeakMethod(self._begin)
         if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+            again = weakref.WeakMethod(self._begin)
             os.register_at_fork(after_in_child=lambda: (begin := again()) and begin())
         self._check_folder()
 
@@ -163,10 +163,9 @@ class ShardCache:
             if sums is None:
                 self._make_room(name, nbytes + 4)
                 sums = self._write(array, shard, name, size)
-            done: Future[NDArray[np.uint32]] = Future()
-            done.set_result(sums)
             with self._mutex:
-                self._used[name] = done
+                self._used[name] = Future()
+                self._used[name].set_result(sums)
             return sums
         finally:
             with self._mutex:
@@ -227,7 +226,10 @@ class ShardCache:
             # Looked at after that: a file that is finished in between is counted once, as what was reserved for it.
             sizes = {file: size for file, size in self._sizes().items() if file not in reserved}
             total = sum(size for _, size in sizes.values()) + sum(reserved.values())
-            for oldest in self._oldest_first(sizes):
+            with self._mutex:
+                used = [name for name in self._used if name in sizes]
+            others = sorted((changed, name) for name, (changed, _) in sizes.items() if name not in used)
+            for oldest in (*(name for _, name in others), *used):  # by age; then ours, by their last use
                 if total <= self.most_bytes:
                     return
                 self._forget(oldest)
@@ -243,13 +245,6 @@ class ShardCache:
                 status = path.stat()
                 sizes[path.name] = (status.st_mtime_ns, status.st_size)
         return sizes
-
-    def _oldest_first(self, sizes: dict[str, tuple[int, int]]) -> list[str]:
-        """Files that this process has not used, by age; then those that it has, by their last use."""
-        with self._mutex:
-            used = [name for name in self._used if name in sizes]
-        others = sorted((changed, name) for name, (changed, _) in sizes.items() if name not in used)
-        return [*(name for _, name in others), *used]
 
 
 def _sums(values: bytes, size: int) -> NDArray[np.uint32]:

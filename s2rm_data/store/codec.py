@@ -4,17 +4,13 @@
     shard  = chunk 0 | chunk 1 | ... | index | crc32c of the index (4 bytes)
     index  = for each chunk (offset, size) as two uint64, both 2^64-1 for a chunk that is absent
 
-Every byte of a shard is under one of the checksums. Assembled here because that is eight times as fast as
-zarr-python's per-chunk pipeline (docs/decisions/0002-own-shard-codec.md); any Zarr v3 reader opens the result.
-
-Zstd frames of data that end in zeros, without reading the zeros: byte for byte what the compressor would write.
+Assembled here because that is eight times as fast as zarr-python's pipeline (docs/decisions/0002-own-shard-codec.md).
 
 An episode that ends early leaves the rest of its images blank. Zstd writes blank data as blocks that repeat one byte
 (RFC 8878, 3.1.1.2), four bytes for each 128 KiB, but reads all of it to find that out. What it writes for the data
-before does not depend on how much follows, so that the blocks of a longer blank end can be put behind them.
-
-That holds for the versions of zstd known today, and is tried out once per process and level; where it does not hold,
-data are compressed whole.
+before does not depend on how much follows, so that the blocks of a longer blank end can be put behind them, byte for
+byte what the compressor would write. That holds for the versions of zstd known today, and is tried out once per process
+and level; where it does not hold, data are compressed whole.
 """
 
 from __future__ import annotations
@@ -38,7 +34,6 @@ _AHEAD = 2 * _BLOCK + 64  # how much of the blank end zstd gets to see: the rest
 _HEADER = struct.Struct("<4sBBI")  # magic, descriptor, window, content size
 _DESCRIPTOR = 0x80  # four bytes of content size, a window, neither checksum nor dictionary
 _REPEATED = 1  # type of a block that repeats one byte
-_SMALLEST = 7  # what is shorter is not compressed at all
 
 
 def compress_blank_tail(compress: Callable[..., bytes], level: int, data: memoryview, used_nbytes: int) -> bytes:
@@ -56,17 +51,14 @@ def _spliced(compress: Callable[..., bytes], data: memoryview, used_nbytes: int)
     magic, descriptor, window, _ = _HEADER.unpack_from(start)
     end, zeros = _blank_end(start) if descriptor == _DESCRIPTOR else (0, 0)
     whole, rest = divmod(zeros + len(data) - given, _BLOCK)
-    if zeros < _BLOCK or 0 < rest < _SMALLEST:  # only a whole block of zeros shows how the next one is written
+    # Only a whole block of zeros shows how the next one is written; less than 7 bytes are not compressed at all.
+    if zeros < _BLOCK or 0 < rest < 7:
         return None
     sizes = [_BLOCK] * whole + [rest] * (rest > 0)
-    blocks = [_block(size, last=number == len(sizes) - 1) for number, size in enumerate(sizes)]
+    lasts = [number == len(sizes) - 1 for number in range(len(sizes))]
+    blocks = [struct.pack("<I", size << 3 | _REPEATED << 1 | last) for size, last in zip(sizes, lasts, strict=True)]
     head = _HEADER.pack(magic, descriptor, window, len(data))
     return b"".join((head, start[_HEADER.size : end], *blocks))
-
-
-def _block(size: int, *, last: bool) -> bytes:
-    """A block of zeros."""
-    return struct.pack("<I", size << 3 | _REPEATED << 1 | last)
 
 
 def _blank_end(frame: bytes) -> tuple[int, int]:
@@ -114,8 +106,8 @@ def _crc(data: bytes) -> bytes:
 
 
 def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = None) -> bytes:
-    """One chunk's bytes; `values` has the chunk's full shape. If only the first `used_nbytes` bytes may be other than
-    zero, saying so saves time and changes nothing else.
+    """One chunk's bytes; `values` has the chunk's full shape. Saying that only the first `used_nbytes` bytes may be
+    other than zero saves time and changes nothing else.
     """
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     data = little.data.cast("B") if little.size else memoryview(b"")
@@ -125,10 +117,8 @@ def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = Non
 
 
 def check_chunk(data: bytes, nbytes: int, where: str) -> None:
-    """Refuse a chunk whose checksum is wrong, or whose frame says that it holds other than `nbytes` bytes.
-
-    The size that a zstd frame declares is what a decompressor allocates, whatever limit it is given: a few bytes can
-    ask for any amount of memory.
+    """Refuse a chunk whose checksum is wrong, or whose frame says that it holds other than `nbytes` bytes: what a frame
+    declares is what a decompressor allocates, whatever limit it is given.
     """
     if len(data) < 4 or _crc(data[:-4]) != data[-4:]:
         raise DamagedStoreError(f"{where}: checksum does not match, the stored bytes have changed")
@@ -159,8 +149,7 @@ def assemble_shard(chunks: list[bytes], slots: int) -> list[bytes]:
     sizes = np.array([len(chunk) for chunk in chunks], dtype="<u8")
     index[: len(chunks), 1] = sizes
     index[: len(chunks), 0] = np.cumsum(sizes) - sizes
-    table = index.tobytes()
-    return [*chunks, table, _crc(table)]
+    return [*chunks, table := index.tobytes(), _crc(table)]
 
 
 def index_nbytes(slots: int) -> int:
@@ -168,9 +157,8 @@ def index_nbytes(slots: int) -> int:
 
 
 def parse_index(data: bytes, where: str, *, chunks: int, nbytes: int) -> NDArray[np.uint64]:
-    """(slots, 2) offsets and sizes from the last `index_nbytes(slots)` bytes of a shard.
-
-    The first `chunks` slots must be filled, without gaps, by the `nbytes` bytes before the index, and no others.
+    """(slots, 2) offsets and sizes from the last `index_nbytes(slots)` bytes of a shard. The first `chunks` slots must
+    be filled, without gaps, by the `nbytes` bytes before the index, and no others.
     """
     if _crc(data[:-4]) != data[-4:]:
         raise DamagedStoreError(f"{where}: checksum of the chunk index does not match, the stored bytes have changed")

@@ -1,7 +1,5 @@
 """What the documents of a store may say. A seal shows that a document is whole, not that it is harmless: everything in
-it is checked here, against bounds, before anything is allocated or opened because of it.
-
-The writer keeps to the same bounds, so that every store that can be written can be read.
+it is checked here, against bounds, before anything is allocated because of it. The writer keeps to the same bounds.
 """
 
 from __future__ import annotations
@@ -25,12 +23,10 @@ MOST_DIMENSIONS = 8
 MOST_SEQUENCES = 10**9
 MOST_SLOTS = 1_000_000  # chunks per shard
 MOST_CHUNK_BYTES = 1 << 31  # uncompressed
-MOST_OBJECT_BYTES = 1 << 44
 MOST_DEPTH = 6  # of groups
 
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_DIMENSIONS, _SHARDS = whole(1, MOST_DIMENSIONS), whole(1, MOST_OBJECTS)
-_BYTES = whole(0, MOST_OBJECT_BYTES)
+_DIMENSIONS, _SHARDS, _BYTES = whole(1, MOST_DIMENSIONS), whole(1, MOST_OBJECTS), whole(0, 1 << 44)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"
@@ -38,9 +34,8 @@ DTYPES = (
 
 
 def json_bytes(document: Any) -> bytes:
-    """The one spelling of a metadata document: `json.dumps` with sorted keys and an indentation of 1.
-
-    That function, asked to indent, takes twice the time, and a store is opened as fast as its root can be spelled.
+    """The one spelling of a metadata document: `json.dumps` with sorted keys and an indentation of 1, in half its time:
+    a store is opened as fast as its root can be spelled.
     """
     return (_spelled(document, "\n") + "\n").encode()
 
@@ -103,8 +98,7 @@ class Entry(NamedTuple):
 
 def check_groups(value: Any) -> dict[str, tuple[dict[str, int], int]]:
     """The manifest's groups: path -> (array name -> number of dimensions, number of shards)."""
-    groups = {}
-    planned = 0
+    groups, planned = {}, 0
     for path, entry in table("groups", value, MOST_GROUPS, is_group_name).items():
         fields = exactly(f"group {path}", entry, ("arrays", "shards"))
         arrays = table(f"arrays of {path}", fields["arrays"], MOST_ARRAYS, lambda name: bool(_PART.fullmatch(name)))

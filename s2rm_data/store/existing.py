@@ -17,6 +17,8 @@ from s2rm_data.store.layout import FORMAT, META, PARTS, PLAN, PROBE, ArrayLayout
 from s2rm_data.store.manifest import Manifest, check_object, naming, read_document
 from s2rm_data.store.place import Place
 
+_OUR_ROOT = f'"format": "{FORMAT}"'.encode()
+
 
 def open_manifest(place: Place) -> Manifest:
     place.check_exists()
@@ -65,8 +67,7 @@ def existing_manifest(place: Place) -> Manifest | None:
     if has_parts(place):
         return None
     headless = _is_headless(place)
-    known = (META + PARTIAL, PARTS)
-    names = [name for name in place.children() if name not in known and not name.startswith(PROBE)]
+    names = [n for n in place.children() if n not in (META + PARTIAL, PARTS) and not n.startswith(PROBE)]
     if META in names:  # somebody has begun a store meanwhile
         return existing_manifest(place)
     if headless:
@@ -103,18 +104,14 @@ def _is_our_group(place: Place, name: str) -> bool:
         return False
     if data == json_bytes(group_document({})):
         return any(_is_our_group(place, f"{name}/{inner}") for inner in place.children(name))
-    return b'"settings"' in data and f'"package": "{FORMAT} '.encode() in data and not _is_our_root(data)
-
-
-def _is_our_root(data: bytes) -> bool:
-    return f'"format": "{FORMAT}"'.encode() in data
+    return b'"settings"' in data and f'"package": "{FORMAT} '.encode() in data and _OUR_ROOT not in data
 
 
 def _stores_inside(place: Place) -> str:
     """`; it holds data.zarr, which is one`, or nothing."""
     for name in place.children():
         try:
-            if _is_our_root(place.read(f"{name}/{META}", documents.MOST_ROOT_BYTES)):
+            if _OUR_ROOT in place.read(f"{name}/{META}", documents.MOST_ROOT_BYTES):
                 return f"; {place.path / name}, which is in it, is one"
         except DamagedStoreError:
             continue
@@ -130,8 +127,7 @@ def already_there(place: Place, specs: Sequence[SplitSpec]) -> dict[str, int]:
     for spec in specs:
         check_split(place, manifest, spec)
         if spec.group in manifest.groups:
-            ranges = [spec.shard_range(index) for index in manifest.missing_shards(spec.group)]
-            found[spec.group] = spec.count - sum(stop - start for start, stop in ranges)
+            found[spec.group] = spec.count - sum(map(spec.sequences_in, manifest.missing_shards(spec.group)))
     return found
 
 
@@ -185,9 +181,8 @@ def _check_same(place: Place, manifest: Manifest, spec: SplitSpec) -> None:
             elif not changed:  # other settings make other layouts: those say enough
                 changes.append(f"layout of {path}")
     if changes:
-        what = f"{spec.group} with other settings ({'; '.join(dict.fromkeys(changes))})"
-        advice = "Use the same settings, another --out, or --overwrite to replace it"
-        raise ConflictError(f"{root} already holds {what}. {advice}")
+        what = f"{root} already holds {spec.group} with other settings ({'; '.join(dict.fromkeys(changes))})"
+        raise ConflictError(f"{what}. Use the same settings, another --out, or --overwrite to replace it")
     if group["consolidated_metadata"] != spec.documents()[spec.group]["consolidated_metadata"]:
         raise DamagedStoreError(f"{root / name}: its consolidated metadata are not those of its arrays")
 

@@ -2,12 +2,11 @@
 
     _intent.json    {"replace": {"bballs/train": "bballs/train.new"}, "names": ["bballs/val/zarr.json", ...], ...}
 
-One commit, the replacement of the root, decides. Before it, new objects are written under names that are listed here;
-after it, the objects that it dropped are removed, which are listed here as well. So whoever finds an intent knows what
-is to be removed: each name that is listed here and is not in the manifest. Nothing else is ever removed from a store.
-
-To replace groups, all of them are made under names of their own first. From the intent on it is only finished forward:
-their objects are moved to their place, and then the root says so.
+One commit, the replacement of the root, decides: before it, new objects are written under names that are listed here;
+after it, the objects that it dropped are removed, which are listed too. So whoever finds an intent removes each name
+that is listed and is not in the manifest; nothing else is ever removed from a store. Groups that replace others are
+made under names of their own first. From the intent on it is only finished forward: their objects are moved to their
+place, and then the root says so.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from s2rm_data.store.place import Place
 
 INTENT = "_intent.json"
 FORMAT = "s2rm-data intent 1"
-_SHARD = re.compile(r"c\.\d{1,9}(\.0)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +41,13 @@ class Intent:
 
     def finish(self, place: Place, manifest: Manifest) -> None:
         """After the commit, or in its place where nothing came of the work."""
-        pending = {group: new for group, new in self.replace.items() if new in manifest.groups}
-        if pending:
+        if pending := {group: new for group, new in self.replace.items() if new in manifest.groups}:
             _move(place, manifest, pending)
         dropped = {name for name in self.names if name not in manifest.objects}
         # Where there is no lock, the root may be another one, or not have been kept.
         if dropped and not place.locks and place.read_root(MOST_ROOT_BYTES)[0] != manifest.to_bytes():
-            kept = "is not what was committed; nothing was removed. Run the same command again"
-            raise DiskError(f"{place.path / META}: {kept}")
+            other = f"{place.path / META}: is not what was committed; nothing was removed"
+            raise DiskError(f"{other}. Run the same command again")
         place.remove(sorted(dropped | {name + PARTIAL for name in dropped} if place.locks else dropped))
         place.remove([INTENT])
 
@@ -74,11 +71,10 @@ def read_intent(place: Place) -> Intent | None:
 
 
 def _is_object_name(name: object) -> bool:
-    """Whether a name can be that of an object below a group."""
+    """Whether a name can be that of an object below a group; the folder of an array may lie one deeper than a group."""
     folder, _, last = name.rpartition("/") if isinstance(name, str) else ("", "", "")
-    parts = folder.split("/")
-    inside = all(is_group_name(part) for part in parts)  # the folder of an array may lie one deeper than a group
-    return inside and (last == META or bool(_SHARD.fullmatch(last)))
+    named = last == META or re.fullmatch(r"c\.\d{1,9}(\.0)*", last)
+    return bool(named) and all(map(is_group_name, folder.split("/")))
 
 
 def _move(place: Place, manifest: Manifest, pending: Mapping[str, str]) -> None:

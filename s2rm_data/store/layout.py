@@ -1,7 +1,5 @@
-"""Where things lie in the store and what their `zarr.json` says (Zarr v3 metadata, written in one fixed spelling).
-
-All metadata go through `documents.json_bytes`, so that the same content always has the same bytes, whatever library is
-installed.
+"""Where things lie in the store and what their `zarr.json` says (Zarr v3 metadata): the same content always has the
+same bytes, those of `documents.json_bytes`, whatever library is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ PACKED_BITS = "packed_bits"  # array attribute: the last axis is bit-packed (mos
 DEFAULT_SHARD_SIZE = 500  # sequences
 _SLOTS, _LEVEL = whole(1, documents.MOST_SLOTS), whole(-7, 22)
 _SEQUENCES, _LENGTH = whole(1, documents.MOST_SEQUENCES), whole(0, documents.MOST_CHUNK_BYTES)
-MOST_DEFAULT_SHARDS = 200  # of a split; beyond that shards grow, not their number
 
 
 def group_document(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -47,8 +44,8 @@ def root_document(manifest: dict[str, Any], documents: dict[str, dict[str, Any]]
 
 
 def grown_shard_size(size: int, count: int) -> int:
-    """Sequences per shard by default: `size`, doubled until a split of `count` sequences has few enough shards."""
-    while count > MOST_DEFAULT_SHARDS * size:
+    """Sequences per shard by default: `size`, doubled until a split of `count` sequences has at most 200 shards."""
+    while count > 200 * size:
         size *= 2
     return size
 
@@ -76,14 +73,12 @@ class ArrayLayout:
     attributes: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
-        little: dict[str, Any] = {"name": "bytes"}
-        if self.dtype.itemsize > 1:
-            little["configuration"] = {"endian": "little"}
+        ends = {"name": "bytes", "configuration": {"endian": "little"}}
         zstd = {"name": "zstd", "configuration": {"level": self.level, "checksum": False}}
         sharding = {
             "chunk_shape": [self.chunk, *self.shape[1:]],
-            "codecs": [little, zstd, {"name": "crc32c"}],
-            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+            "codecs": [ends if self.dtype.itemsize > 1 else {"name": "bytes"}, zstd, {"name": "crc32c"}],
+            "index_codecs": [ends, {"name": "crc32c"}],
             "index_location": "end",
         }
         return {
@@ -134,9 +129,8 @@ class ArrayLayout:
         named = len(self.dims) == len(self.shape) and all(isinstance(dim, str) and len(dim) <= 100 for dim in self.dims)
         expect(named, f"dimension names are {shown(list(self.dims))}, for {len(self.shape)} dimensions")
         if PACKED_BITS in self.attributes:
-            packs = self.dtype.name == "uint8" and len(self.shape) > 1
+            packs, last = self.dtype.name == "uint8" and len(self.shape) > 1, self.shape[-1]
             expect(packs, f"{PACKED_BITS} is set, but the array cannot hold packed bits")
-            last = self.shape[-1]
             whole(8 * last - 7, 8 * last).fitted(PACKED_BITS, self.attributes[PACKED_BITS])
 
     @property
@@ -222,6 +216,9 @@ class SplitSpec:
         """First and one-past-last sequence of a shard."""
         return index * self.shard, min((index + 1) * self.shard, self.count)
 
+    def sequences_in(self, index: int) -> int:
+        return min(self.shard, self.count - index * self.shard)
+
     @property
     def entry(self) -> GroupEntry:
         """What the manifest says of it."""
@@ -234,14 +231,15 @@ class SplitSpec:
 
     def array_documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of every array."""
-        return {f"{self.group}/{array.name}": self._layout(array).document() for array in self.arrays}
-
-    def _layout(self, array: ArraySpec) -> ArrayLayout:
-        units = {"units": array.units} if array.units else {}
-        attributes = {"description": array.description, **array.attributes, **units}
-        sizes: Any = {"chunk": array.chunk, "shard": self.shard, "level": array.level, "attributes": attributes}
-        shape, dims = (self.count, *array.shape), (self.first_dim, *array.dims)
-        return ArrayLayout(path=array.name, dtype=np.dtype(array.dtype), shape=shape, dims=dims, **sizes)
+        found = {}
+        for array in self.arrays:
+            units = {"units": array.units} if array.units else {}
+            attributes = {"description": array.description, **array.attributes, **units}
+            sizes: Any = {"chunk": array.chunk, "shard": self.shard, "level": array.level, "attributes": attributes}
+            shape, dims = (self.count, *array.shape), (self.first_dim, *array.dims)
+            layout = ArrayLayout(path=array.name, dtype=np.dtype(array.dtype), shape=shape, dims=dims, **sizes)
+            found[f"{self.group}/{array.name}"] = layout.document()
+        return found
 
     def documents(self) -> dict[str, dict[str, Any]]:
         """Path -> metadata of the group, which repeats its arrays' (these never change), and of every array."""

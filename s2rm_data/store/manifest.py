@@ -8,10 +8,9 @@ It lives in the attributes of the root group, the store's `zarr.json`, which is 
                                  "sha256":  "..."}},
      "consolidated_metadata": {...}, "node_type": "group", "zarr_format": 3}
 
-`sha256` covers the rest of the document. The file has one spelling only (`documents.json_bytes`), and a file that is
-spelled otherwise is damaged: no byte of it can change unnoticed. The consolidated metadata of the same file list the
-complete groups alone, so that other Zarr readers do not come upon one that is still being made either.
-To write it costs O(objects); the writer therefore commits many shards at once where that takes long.
+`sha256` covers the rest of the document, and a file spelled in another way (`documents.json_bytes`) is damaged: no byte
+can change unnoticed. Consolidated metadata list complete groups alone, for other Zarr readers. To write it costs
+O(objects); the writer therefore commits many shards at once where that takes long.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ _SEAL = ',\n   "sha256": '
 @dataclass
 class Manifest:
     """`documents` are the metadata of the groups, their parents and arrays, by path: what Zarr readers consolidate.
-
     `version` is that of the root document which says all this; None if it has not been written yet.
     """
 
@@ -135,20 +133,18 @@ class Manifest:
         names = {name for path, group in groups.items() for name in group.documents(path)}
         objects = documents.check_objects(body["objects"], lambda name: name in names or is_shard(name, groups))
         found = cls(groups, objects)
-        visible = found.visible()
-        listed = root["consolidated_metadata"]
+        visible, listed = found.visible(), root["consolidated_metadata"]
         listed = listed.get("metadata") if isinstance(listed, dict) else None
         metadata = table("consolidated metadata", listed, len(visible), visible.__contains__)
         expect(len(metadata) == len(visible), "consolidated metadata do not list just the complete groups")
         expect(all(isinstance(d, dict) for d in metadata.values()), "consolidated metadata are not documents")
         found.documents = dict(metadata)
-        same = root_document(dict(body), found.documents) == document
-        expect(same, "is not a root document as this program writes it")
+        spelled = root_document(dict(body), found.documents)
+        expect(spelled == document, "is not a root document as this program writes it")
         return found
 
     @classmethod
     def load(cls, place: Place) -> Manifest:
-        where = place.path / META
         try:
             data, version = place.read_root(documents.MOST_ROOT_BYTES)
         except DamagedStoreError as error:
@@ -157,9 +153,11 @@ class Manifest:
         try:
             return dataclasses.replace(cls.from_bytes(data), version=version)
         except DamagedStoreError as error:
-            raise DamagedStoreError(f"{where}: {error}. Restore it from a copy, or make the store again") from None
+            raise DamagedStoreError(
+                f"{place.path / META}: {error}. Restore it from a copy, or make the store again"
+            ) from None
         except ConflictError as error:
-            raise ConflictError(f"{where}: {error}") from None
+            raise ConflictError(f"{place.path / META}: {error}") from None
 
     def save(self, place: Place) -> None:
         data = self.to_bytes()
@@ -197,7 +195,6 @@ def entry_of(place: Place, name: str, manifest: Manifest) -> Entry:
 
 def object_pieces(opened: OpenObject, where: StorePath, entry: Entry) -> Iterator[bytes]:
     """An open object in pieces, checked against the manifest: its size before anything is read, its SHA-256 in the end.
-
     What takes the pieces must not be believed before the last one has come.
     """
     if opened.nbytes != entry.nbytes:
@@ -234,8 +231,8 @@ def read_document(place: Place, name: str, manifest: Manifest) -> dict[str, Any]
     """A metadata object of the store, checked against the manifest; what it says is not checked yet."""
     entry = entry_of(place, name, manifest)
     if entry.nbytes > documents.MOST_DOCUMENT_BYTES:
-        large = f"a document of {entry.nbytes:,} bytes; at most {documents.MOST_DOCUMENT_BYTES:,} are allowed"
-        raise DamagedStoreError(f"{place.path / name}: {large}")
+        most = f"at most {documents.MOST_DOCUMENT_BYTES:,} are allowed"
+        raise DamagedStoreError(f"{place.path / name}: a document of {entry.nbytes:,} bytes; {most}")
     data = read_object(place, name, entry)
     with naming(place.path / name):
         return parse(data)

@@ -4,8 +4,7 @@
     _parts/00003-of-00020.json    what part 3 has made: object name -> size and SHA-256
 
 Both are sealed. A part writes its shards under their final names and then says so in its own document; `merge` enters
-all of them in the root at once and removes `_parts`. Two runs of one part write the same bytes, so that no lock is
-needed between them.
+all of them in the root at once and removes `_parts`. Two runs of one part write the same bytes and need no lock.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from s2rm_data.store.place import Place
 
 FORMAT = "s2rm-data parts 1"
 MOST_PARTS = 99_999
-_SPELLED = re.compile(r"\s*(\d{1,5})\s*/\s*(\d{1,5})\s*")
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Part:
     @classmethod
     def parse(cls, given: Any) -> Part:
         """`3/20`."""
-        match = _SPELLED.fullmatch(str(given))
+        match = re.fullmatch(r"\s*(\d{1,5})\s*/\s*(\d{1,5})\s*", str(given))
         if match is None:
             raise UsageError(f"{given!r} is not a part; write 3/20 for the third of twenty")
         return cls(int(match[1]), int(match[2]))
@@ -150,27 +148,19 @@ class PartPlan:
 
     def check_same(self, other: PartPlan, place: Place) -> None:
         """Refuse a part of something else than what the parts that are there are parts of."""
-        for name, what in (("count", "parts"), ("package", "package version"), ("zstandard", "zstandard version")):
-            there, here = getattr(other, name), getattr(self, name)
-            if there != here:
-                raise ConflictError(f"{_waiting(place)}: {what}: {there} there, {here} here. {_ADVICE}")
-        if self.groups != other.groups:
-            listed = ", ".join(other.groups)
-            raise ConflictError(f"{_waiting(place)}: groups {listed} there, {', '.join(self.groups)} here. {_ADVICE}")
-        changes = [
+        fields = ("count", "parts"), ("package", "package version"), ("zstandard", "zstandard version")
+        pairs = ((what, getattr(other, name), getattr(self, name)) for name, what in fields)
+        changes = [f"{what}: {there} there, {here} here" for what, there, here in pairs if there != here][:1]
+        if not changes and self.groups != other.groups:
+            changes = [f"groups {', '.join(other.groups)} there, {', '.join(self.groups)} here"]
+        changes = changes or [
             f"{path}: {key}: {there} there, {here} here"
             for path, document in self.documents.items()
             for key, there, here in documents.differences(other.documents.get(path, {}), document)
         ]
         if changes:
-            raise ConflictError(f"{_waiting(place)}: {'; '.join(changes[:3])}. {_ADVICE}")
-
-
-_ADVICE = "Use the same command and versions for all parts, or another --out"
-
-
-def _waiting(place: Place) -> str:
-    return f"{place.path} holds parts of another run, which wait to be merged"
+            waiting = f"{place.path} holds parts of another run, which wait to be merged: {'; '.join(changes[:3])}"
+            raise ConflictError(f"{waiting}. Use the same command and versions for all parts, or another --out")
 
 
 @dataclass
@@ -181,12 +171,9 @@ class PartManifest:
     plan: str
     objects: dict[str, Entry] = field(default_factory=dict)
 
-    def to_bytes(self) -> bytes:
-        fields = {"part": str(self.part), "plan": self.plan, "objects": documents.listed_objects(self.objects)}
-        return documents.sealed({"format": FORMAT, **fields})
-
     def save(self, place: Place) -> None:
-        place.write_whole(self.part.name, [self.to_bytes()], replace=True)
+        fields = {"part": str(self.part), "plan": self.plan, "objects": documents.listed_objects(self.objects)}
+        place.write_whole(self.part.name, [documents.sealed({"format": FORMAT, **fields})], replace=True)
         place.sync([self.part.name])
 
     @classmethod

@@ -1,7 +1,5 @@
-"""Where a store lies: a folder, a prefix of a bucket, or what a plug-in brings. The same promises hold everywhere.
-
-A place reads and writes whole objects by name and replaces the root document. In a folder (`places/folder.py`) a writer
-holds a lock; in a bucket (`places/bucket.py`) the root is replaced by compare-and-swap.
+"""Where a store lies: a folder, a prefix of a bucket, or what a plug-in brings, with the same promises. A writer holds
+a lock in a folder (`places/folder.py`); in a bucket (`places/bucket.py`) the root is replaced by compare-and-swap.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ class Place(ABC):
     """Names are relative, separated by `/`. What is missing or unreadable raises an error that names the object.
 
     `schemes` begin the addresses of such places, as in scheme://NAME; `form` is what follows. Root documents are not to
-    be replaced more often than every `least_commit_seconds`. `locks`: `writing` keeps others out; where it does not,
+    be replaced more often than every `least_commit_seconds`. `locks`: `writing` keeps others out; elsewhere
     `replace_root` has to notice them.
     """
 
@@ -130,9 +128,8 @@ class Place(ABC):
         """Make the names of objects that were written durable."""
 
     def move(self, pairs: Mapping[str, str]) -> None:
-        """Give objects other names, in place of what has these; one that is not there has been moved before.
-
-        An interrupt may leave both names, of which the first ones are removed later.
+        """Give objects other names, in place of what has these; one that is not there has been moved before. An
+        interrupt may leave both names, of which the first ones are removed later.
         """
         for source, target in pairs.items():
             if self.has(source):

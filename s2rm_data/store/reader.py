@@ -1,9 +1,8 @@
 """The read side of the store. Everything goes through the manifest: what is missing, cut, zeroed, swapped or changed is
-an error that names the object, never a fill value. What the documents say is checked before anything is allocated.
+an error that names the object, never a fill value. What documents say is checked before anything is allocated.
 
 An object is checked whole (kind of file, size, SHA-256) when it is first touched or has been written to since, and
-chunk by chunk (crc32c, size) at every read. Links are not followed.
-Reading is thread-safe; a chunk costs one pread and one decompression.
+chunk by chunk (crc32c, size) at every read. Links are not followed. Reading is thread-safe.
 """
 
 from __future__ import annotations
@@ -109,14 +108,13 @@ class StoredArray:
     def _chunks(self, chunks: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
         """(number, values) of the given chunks, ascending; a shard is opened once."""
         layout = self.layout
-        per_shard = layout.slots
-        shards = chunks // per_shard
+        shards = chunks // layout.slots
         for shard in np.unique(shards):
-            slots = chunks[shards == shard] - shard * per_shard
+            slots = chunks[shards == shard] - shard * layout.slots
             for slot, data in zip(slots, self._slot_bytes(int(shard), slots), strict=True):
                 raw = decode_chunk(data, layout.chunk_nbytes, self._where(int(shard), slot))
                 values = np.frombuffer(raw, dtype=layout.dtype).reshape(layout.chunk, *layout.shape[1:])
-                yield int(shard * per_shard + slot), values
+                yield int(shard * layout.slots + slot), values
 
     def shard_entry(self, shard: int) -> Entry:
         return entry_of(self._store.place, self.layout.shard_object(shard), self._store.manifest)
@@ -135,19 +133,16 @@ class StoredArray:
 
     def _slot_bytes(self, shard: int, slots: NDArray[np.int64] | None = None) -> Iterator[bytes]:
         """Chunks of a shard, by default all that it has."""
-        name = self.layout.shard_object(shard)
-        place = self._store.place
-        entry = self.shard_entry(shard)
-        with place.opened(name) as opened:
+        name, entry, count = self.layout.shard_object(shard), self.shard_entry(shard), self.layout.chunks_in(shard)
+        with self._store.place.opened(name) as opened:
             index, stamp = self._checked.get(shard, (None, None))
             if index is None or stamp != opened.stamp:  # never seen, or no longer the object that was checked
                 self._store.check(opened, name, entry)
                 length = index_nbytes(self.layout.slots)
                 (table,) = opened.ranges([(entry.nbytes - length, length)])
-                chunks = self.layout.chunks_in(shard)
-                index = parse_index(table, str(place.path / name), chunks=chunks, nbytes=entry.nbytes - length)
+                index = parse_index(table, str(self._store.path / name), chunks=count, nbytes=entry.nbytes - length)
                 self._checked[shard] = index, opened.stamp
-            chosen = slice(self.layout.chunks_in(shard)) if slots is None else slots
+            chosen = slice(count) if slots is None else slots
             yield from opened.ranges([(int(offset), int(size)) for offset, size in index[chosen]])
 
     def check(self) -> None:
@@ -158,17 +153,14 @@ class StoredArray:
 
 
 class Group:
-    """One split: its arrays by name, its settings and its other attributes.
-
-    `in_shards`: its sequences lie in the shards of its arrays, in order; for a copy that holds only some, they do not.
+    """One split: its arrays by name, its settings and its other attributes. `in_shards`: its sequences lie in the
+    shards of its arrays, in order; for a copy that holds only some, they do not.
     """
 
     in_shards = True
 
     def __init__(self, store: Store, path: str) -> None:
-        self.path = path
-        self.store = store
-        self._entry = store.manifest.groups[path]
+        self.path, self.store, self._entry = path, store, store.manifest.groups[path]
         for parent in parents(path):
             with naming(store.path / parent / META):
                 expect(self._document(parent) == group_document({}), "is not a group of this format")
@@ -245,7 +237,6 @@ class Group:
 
     def content_digest(self) -> str:
         """SHA-256 of names, types, shapes and the compressed chunks in order: the same for any number of shards.
-
         Compressed, because the raw images of a large StarCraft II split are a thousand times as many bytes.
         """
         digest = hashlib.sha256()
@@ -274,8 +265,8 @@ class Store:
                 pass
         except DamagedStoreError as error:
             if not self._knows(name, entry):
-                replaced = f"{self.path / name} has been replaced since this store was opened; open it again"
-                raise ConflictError(replaced) from error
+                since = "has been replaced since this store was opened; open it again"
+                raise ConflictError(f"{self.path / name} {since}") from error
             raise
 
     def _knows(self, name: str, entry: Entry) -> bool:
@@ -293,10 +284,12 @@ class Store:
     @property
     def unfinished(self) -> dict[str, tuple[int, int]]:
         """Groups whose making was interrupted: path -> (shards there, shards in all)."""
-        shards = {group: entry.shards for group, entry in sorted(self.manifest.groups.items())}
-        missing = {group: len(self.manifest.missing_shards(group)) for group in shards}
-        left = [group for group in shards if missing[group] or group.endswith(REPLACEMENT)]
-        return {group: (shards[group] - missing[group], shards[group]) for group in left}
+        found = {}
+        for group, entry in sorted(self.manifest.groups.items()):
+            missing = len(self.manifest.missing_shards(group))
+            if missing or group.endswith(REPLACEMENT):
+                found[group] = entry.shards - missing, entry.shards
+        return found
 
     def __contains__(self, group: str) -> bool:
         return group in self.groups
@@ -315,10 +308,11 @@ class Store:
         if group not in self.manifest.groups:
             raise unknown_group(str(self.path), group, self.groups)
         if group + REPLACEMENT in self.manifest.groups and self.place.has(INTENT):
-            raise ConflictError(
-                f"{self.path}: {group} is just being replaced, or whoever did it was stopped at the last step; nothing "
-                "is lost. Try again, or run the command that replaces it again to finish it"
+            replaced = (
+                f"{group} is just being replaced, or whoever did it was stopped at the last step; nothing is lost"
             )
+            again = "Try again, or run the command that replaces it again to finish it"
+            raise ConflictError(f"{self.path}: {replaced}. {again}")
         return Group(self, group)
 
     def _repr_html_(self) -> str:
@@ -332,8 +326,7 @@ class Store:
 
 def unknown_group(store: str, group: str, groups: Sequence[str]) -> UnknownNameError:
     """For a name that is not a group's; one that groups lie under is answered with these."""
-    inside = [name for name in groups if name.startswith(group + "/")]
-    if inside:
+    if inside := [name for name in groups if name.startswith(group + "/")]:
         return UnknownNameError(f"{group} in {store} is not one group but {len(inside)}: {', '.join(inside)}; name one")
     it_has = f"it has {', '.join(groups) or 'nothing yet'}"
     return UnknownNameError(f"{store} has no group {group!r}{did_you_mean(group, groups, it_has)}")

@@ -1,8 +1,7 @@
 """Removing and renaming groups, with the promises of every other write: one commit decides, and a kill loses nothing.
 
 Removing commits a manifest without the group first, and then removes its objects. Renaming writes every object under
-its new name, commits a manifest that has the new names only, and removes the old ones. The intent lists all of them, so
-that the next writer removes what a kill has left, and nothing else.
+its new name, commits a manifest that has the new names only, and removes the old ones. The intent lists all of them.
 """
 
 from __future__ import annotations
@@ -87,8 +86,8 @@ def _check_rename(writer: StoreWriter, group: str, name: str) -> None:
         raise UsageError(f"{name} is the name of a group that is to replace another one; choose another name")
     world, last = group.partition("/")[0], name.rpartition("/")[2]
     if name.partition("/")[0] != world or "/" not in name:
-        example = f"write it with the world, as in {world}/{last}"
-        raise UsageError(f"{name} is not a name in {world}, the world of {group}; {example}")
+        not_in = f"{name} is not a name in {world}, the world of {group}"
+        raise UsageError(f"{not_in}; write it with the world, as in {world}/{last}")
     for other in manifest.groups:
         if other == name:
             raise ConflictError(f"{where} has a group {name} already; remove it first, or choose another name")

@@ -20,9 +20,8 @@ from s2rm_data.store.reader import Group, Store
 
 @dataclass
 class Report:
-    """`problems` name the object first. `digests`: group -> content digest, of the groups without a problem.
-
-    `notes` say what is not finished because somebody is writing it at this moment.
+    """`problems` name the object first. `digests`: group -> content digest, of those without a problem. `notes` say
+    what is not finished because somebody is writing it.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -33,8 +32,8 @@ class Report:
 
 
 def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None) -> Report:
-    """All problems of a store, not only the first; an empty list means that every byte is as it was committed, and
-    that every document and chunk says what it can. What a writer that is at work has not committed yet is no problem.
+    """All problems of a store, not only the first; none means that every byte is as it was committed, and that every
+    document and chunk says what it can. What a writer at work has not committed yet is no problem.
     """
     report = Report()
     written = _is_being_written(path)
@@ -43,10 +42,9 @@ def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None)
     except DamagedStoreError as error:
         report.problems.append(str(error))
         return report
-    root = store.path
     _check_objects(store, report, progress or Progress())
     for group in sorted(store.manifest.groups):
-        if not any(problem.startswith(f"{root / group}/") for problem in report.problems):
+        if not any(problem.startswith(f"{store.path / group}/") for problem in report.problems):
             _check_content(store, group, report)
     try:
         unexpected = _unexpected(store)
@@ -57,13 +55,12 @@ def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None)
     else:
         report.problems += unexpected
         for group, (there, total) in store.unfinished.items():
-            report.problems.append(f"{root / group}: is unfinished, {there} of {total} shards are there")
+            report.problems.append(f"{store.path / group}: is unfinished, {there} of {total} shards are there")
     return report
 
 
 def _is_being_written(path: str | os.PathLike[str] | Url) -> bool:
-    where = store_path(path)
-    return isinstance(where, Path) and is_being_written(where)
+    return isinstance(where := store_path(path), Path) and is_being_written(where)
 
 
 def _forgive(store: Store, report: Report) -> None:
@@ -108,8 +105,7 @@ def _check_content(store: Store, path: str, report: Report) -> None:
 def _unexpected(store: Store) -> list[str]:
     """Objects that another Zarr reader would take for data although nobody committed them; parts wait to be."""
     groups = PartPlan.read(store.place).groups if has_parts(store.place) else ()
-    above = {f"{path}/{META}" for group in groups for path in parents(group)}
-    known = {*store.manifest.objects, META, *above}
+    known = {*store.manifest.objects, META, *(f"{path}/{META}" for group in groups for path in parents(group))}
     waiting = (f"{PARTS}/", *(f"{group}/" for group in groups))
     there = ((name, name.rpartition("/")[2]) for name in store.place.names() if not name.startswith(waiting))
     data = {name for name, last in there if last == META or (last.startswith("c.") and not last.endswith(PARTIAL))}

@@ -6,9 +6,8 @@
             split.add(index, {"frames": pieces, ...})
         writer.commit()                                    # also done now and then, and at the end
 
-A shard's objects are written whole first; the commit is the replacement of the manifest. A kill between any two steps
-leaves the manifest of the last commit, and objects that it does not name; these are written again, with the same bytes,
-when the run is resumed.
+A shard's objects are written whole first; the commit is the replacement of the manifest. A kill leaves the manifest of
+the last commit, and objects that it does not name, which are written again with the same bytes when it is resumed.
 """
 
 from __future__ import annotations
@@ -36,10 +35,8 @@ COMMIT_SHARE = 0.04  # of a run's time at most that commits take
 
 
 class Pacer:
-    """Group commits: how long to wait until the next one, so that commits take a small share of a run's time.
-
-    To write a manifest costs as much as it has objects. A small one is written after every shard; a large one when
-    25 times as long has passed as it took to write, with all shards that have come since.
+    """Group commits, so that they take a small share of a run's time: to write a manifest costs as much as it has
+    objects. A small one is written after every shard; a large one when 25 times as long has passed as it took to write.
     """
 
     def __init__(self, save: Callable[[], None], least_seconds: float) -> None:
@@ -123,10 +120,9 @@ class StoreWriter:
                 self._checked.append(spec)
 
     def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
-        """The writer of a split; refuses one that is there with other settings, unless told to overwrite it.
-
-        An unfinished split of the same settings is continued in either case: it is what an interrupted run left.
-        Another one stays as it is until what replaces it, which is made beside it, is complete (`finish`).
+        """The writer of a split; refuses one that is there with other settings, unless told to overwrite it. An
+        unfinished split of the same settings, which an interrupted run left, is continued in either case. Another one
+        stays until what replaces it, which is made beside it, is complete (`finish`).
         """
         if spec.group.endswith(REPLACEMENT):
             raise UsageError(f"{spec.group}: names that end with {REPLACEMENT} are those of groups that replace others")
@@ -166,11 +162,10 @@ class StoreWriter:
         after = spec.count * sum(array.sequence_nbytes for array in spec.arrays)
         needed = self.manifest.group_nbytes(old) * after // max(before, 1)
         if free is not None and all(shapes) and needed > free:
-            raise DiskError(
-                f"{self.place.path}: {old} is replaced only by what is complete, so both have to fit: about "
-                f"{needed:,} bytes are needed and {free:,} are free. Free some space, or remove it first: "
-                f"s2rm-data remove {self.place.path} {old}"
-            )
+            fit = f"{self.place.path}: {old} is replaced only by what is complete, so both have to fit"
+            sizes = f"about {needed:,} bytes are needed and {free:,} are free"
+            remove = f"s2rm-data remove {self.place.path} {old}"
+            raise DiskError(f"{fit}: {sizes}. Free some space, or remove it first: {remove}")
 
     def drop(self, group: str) -> None:
         """Remove a group in one commit, and then its objects."""
@@ -201,9 +196,11 @@ class StoreWriter:
     def _create(self, spec: SplitSpec) -> None:
         self.check([spec])
         names = {f"{path}/{META}" for path in (*parents(spec.group), *spec.documents())} - set(self.manifest.objects)
-        self._refuse_foreign(spec, names)
         intent = Intent(names=frozenset(names))
         if self.place.locks:  # elsewhere two writers may begin at once, and neither may remove what the other has begun
+            for name in self.place.names(spec.group):
+                if name in names or is_shard(name, {spec.group: spec.entry}):  # no writer of this store put it there
+                    raise foreign(self.place, name, "--out")
             intent.begin(self.place)
         documents = {path: group_document({}) for path in parents(spec.group)} | spec.documents()
         written = {f"{path}/{META}": json_bytes(document) for path, document in documents.items()}
@@ -217,18 +214,9 @@ class StoreWriter:
             intent.finish(self.place, self.manifest)
         self._restore_documents()
 
-    def _refuse_foreign(self, spec: SplitSpec, documents: set[str]) -> None:
-        """What lies where the group is to be, and was not put there by a writer of this store, is left alone."""
-        if not self.place.locks:
-            return
-        entry = {spec.group: spec.entry}
-        for name in self.place.names(spec.group):
-            if name in documents or is_shard(name, entry):
-                raise foreign(self.place, name, "--out")
-
     def _restore_documents(self) -> None:
-        """Put the metadata of new groups right: where there is no lock, another writer may have removed or replaced
-        them in the moment before they were committed. It has lost, and learns that when it commits.
+        """Put the metadata of new groups right: without a lock, another writer may have removed or replaced them just
+        before they were committed. It has lost, and learns that when it commits.
         """
         for name, data in ({} if self.place.locks else self._created).items():
             if not is_sound(self.place, name, Entry.of([data])):

@@ -22,9 +22,7 @@ _REFERENCES = (at.TARGET, at.FOCUS, at.PENDING_TARGET, at.TURRET_TARGET)
 
 
 class Arena(Engine):
-    """`Engine` with one battle, plus `add` and `forget_dead`, which move units to other slots and return where they
-    are now.
-    """
+    """`Engine` with one battle; `add` and `forget_dead` move units to other slots and return where they are now."""
 
     def __init__(
         self,
@@ -64,9 +62,8 @@ class Arena(Engine):
         return np.stack([self.floats[0, at.X], self.floats[0, at.Y]], axis=-1)
 
     def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
-        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it.
-
-        Who is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living.
+        """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it. Who
+        is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living.
         """
         if kind == Order.ATTACK_MOVE and self.ints[0, at.ORDER, slot] != kind:
             self.ints[0, at.SCAN_WAIT, slot] = self._look_phase(int(self.alive[:slot].sum()))[0]
@@ -127,9 +124,7 @@ class Arena(Engine):
 
     @staticmethod
     def _drop_references(floats: NDArray[np.float64], ints: NDArray[np.int64], now: NDArray[np.int64]) -> None:
-        """Follow moved slots; who aimed at a forgotten one does what the next loop would have it do about a dead
-        target.
-        """
+        """Follow moved slots; who aimed at a forgotten one does what it would do next about a dead target."""
         gone = {row: (ints[row] >= 0) & (now[ints[row]] < 0) for row in _REFERENCES}
         for row in _REFERENCES:
             ints[row] = now[ints[row]]

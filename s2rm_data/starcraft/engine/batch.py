@@ -17,14 +17,7 @@ from s2rm_data.starcraft.codes import Action, Order, Outcome, Snapshot
 from s2rm_data.starcraft.engine import layout as at
 from s2rm_data.starcraft.engine.chance import JITTERS, NEXT_DRAW, SEED, WORDS, setup_draws
 from s2rm_data.starcraft.engine.loop import LOOK_LOOPS
-from s2rm_data.starcraft.engine.step import (
-    act_batch,
-    attack_nearest,
-    look_batch,
-    order_unit,
-    run_loops,
-    step_batch,
-)
+from s2rm_data.starcraft.engine.step import act_batch, attack_nearest, look_batch, order_unit, run_loops, step_batch
 from s2rm_data.starcraft.formation import CENTRE, formation, formations
 from s2rm_data.starcraft.rules import MOVE_AMOUNT, Rewards, action_count, table, write_masks
 from s2rm_data.starcraft.scenarios import Scenario
@@ -206,9 +199,7 @@ class Engine:
         return np.where(inside[..., None], own, goal[:, None])
 
     def step(self, actions: ArrayLike) -> None:
-        """One SMAC step (8 loops) of every running battle; actions (B, N) are SMAC's numbers, senseless ones are
-        ignored.
-        """
+        """One SMAC step (8 loops) of every running battle; of actions (B, N), senseless ones are ignored."""
         given = np.ascontiguousarray(actions, dtype=np.int64)
         if given.shape != (len(self.seeds), self.agents):
             raise UsageError(f"actions have shape {given.shape}; this batch takes {(len(self.seeds), self.agents)}")

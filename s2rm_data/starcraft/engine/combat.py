@@ -1,7 +1,4 @@
-"""Hits: damage through shields and armour, missiles, the colossus's beams, the baneling's blast; targets.
-
-Healing: who can be healed, for whom a medivac on attack-move stops, and one loop of it.
-"""
+"""Hits: damage through shields and armour, missiles, the colossus's beams, the baneling's blast; targets; healing."""
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots
 
@@ -90,9 +87,8 @@ def die(floats, ints, stats, u):  # type: ignore[no-untyped-def]
 
 @inner
 def _alarm(ints, agents, target):  # type: ignore[no-untyped-def]
-    """Let all of the target's side who have no target look for one at once.
-
-    Inferred: in 3m and 8m most enemies who have not stopped yet do so in the loop after the agents' first shot.
+    """Let all of the target's side who have no target look for one at once. Inferred: in 3m and 8m most enemies who
+    have not stopped yet do so in the loop after the agents' first shot.
     """
     first, stop = (0, agents) if target < agents else (agents, ints.shape[1])
     for w in range(first, stop):
@@ -102,9 +98,7 @@ def _alarm(ints, agents, target):  # type: ignore[no-untyped-def]
 
 @inner
 def hurt(floats, ints, stats, agents, attacker, target, hits):  # type: ignore[no-untyped-def]
-    """`hits` hits of one weapon: shields take the damage first, the rest minus armour, at least 0.5 a hit, goes to
-    health.
-    """
+    """`hits` hits of one weapon: shields first; the rest minus armour, at least 0.5 a hit, goes to health."""
     raw = stats[ints[at.KIND, attacker], at.DAMAGE + ints[at.KIND, target]]
     armour = stats[ints[at.KIND, target], at.ARMOUR]
     shield, health = floats[at.SHIELD, target], floats[at.HEALTH, target]
@@ -282,10 +276,9 @@ def _rank(floats, ints, stats, u, v, distance_sq, focus):  # type: ignore[no-unt
 @inner
 def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: ignore[no-untyped-def]
     """The enemy to attack next, -1 = none. Who attacks u, and medivacs, come first, attackers also from beyond the scan
-    range; then who is in reach; then the rest. Of those in reach one is drawn by chance, anew for every shot; of those
-    farther away the present target is kept, else the nearest taken. `near` is scratch space.
-
-    Slots are read upward in odd loops and downward in even ones, so that equal distances favour no slot.
+    range; then who is in reach, one by chance, anew for every shot; then the present target, else the nearest. Slots
+    are read upward in odd loops and downward in even ones, so that equal distances favour no slot. `near` is scratch
+    space.
     """
     a = ints[at.KIND, u]
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)

@@ -163,10 +163,9 @@ def _is_melee(unit: UnitType) -> bool:
 
 
 def _rooted_loops(unit: UnitType) -> float:
-    """How long a unit without new orders stays where it is after its first hit.
-
-    From the game's data: the hits of a zealot are a channelled burst, and its backswing follows the last of them.
-    Inferred (lengths of corridor and bane_vs_bane): other hand weapons do not root.
+    """How long a unit without new orders stays where it is after its first hit. From the game's data: the hits of a
+    zealot are a channelled burst, and its backswing follows the last of them. Inferred (lengths of corridor and
+    bane_vs_bane): other hand weapons do not root.
     """
     burst_s = (unit.hits - 1) * unit.hit_gap_s
     rooted_s = 0.0 if _is_melee(unit) and burst_s == 0.0 else burst_s + unit.backswing_s

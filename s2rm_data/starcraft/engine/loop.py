@@ -145,10 +145,8 @@ def _fire_turret(floats, ints, stats, agents, u, loop, words, near):  # type: ig
 
 @inner
 def _treat(floats, ints, stats, u, target, ordered):  # type: ignore[no-untyped-def]
-    """Heal the target, if `ordered` to; returns whether to walk toward it instead.
-
-    Inferred (MMM2): the enemies' medivac, which nobody orders to, stops for the hurt and heals nobody; what keeps it
-    from healing is unknown.
+    """Heal the target, if `ordered` to; returns whether to walk toward it instead. Inferred (MMM2): the enemies'
+    medivac, which nobody orders to, stops for the hurt and heals nobody; what keeps it from healing is unknown.
     """
     _face(floats, u, target)
     near_enough = reaches_patient(floats, ints, stats, u, target)
@@ -270,9 +268,7 @@ def run_loop(floats, ints, stats, agents, land, ways, counters, words, near):  #
 
 @inner
 def give_order(floats, ints, stats, u, order, target, goal_x, goal_y):  # type: ignore[no-untyped-def]
-    """Put a living unit under an order. One it cannot follow is ignored, as in the game; the same attack goes on
-    unbroken.
-    """
+    """Put a living unit under an order. One it cannot follow is ignored; the same attack goes on unbroken."""
     if floats[at.HEALTH, u] <= 0.0:
         return
     if order in (Order.ATTACK, Order.HEAL):

@@ -130,7 +130,6 @@ def _obstacle(floats, ints, stats, agents, u, x, y, near):  # type: ignore[no-un
 @inner
 def _detours(floats, ints, stats, u, ahead_x, ahead_y, near):  # type: ignore[no-untyped-def]
     """How far u has to step aside, to the left and to the right, to pass everybody who stands within a few units ahead.
-
     The first round writes them to near, further rounds see whether stepping aside met others of them.
     """
     x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
@@ -166,18 +165,14 @@ def _detours(floats, ints, stats, u, ahead_x, ahead_y, near):  # type: ignore[no
 
 @inner
 def _either_side(words, ahead_x):  # type: ignore[no-untyped-def]
-    """By chance north or south (for who walks north or south, east or west): a battle reflected east to west with the
-    same draws stays reflected.
-    """
+    """By chance north or south (or east or west): a battle reflected with the same draws stays reflected."""
     side = 1 if two_bits(words) & 1 else -1
     return side if ahead_x >= 0.0 else -side
 
 
 @inner
 def _bend(floats, ints, stats, u, v, ahead_x, ahead_y, words, near):  # type: ignore[no-untyped-def]
-    """The side on which to pass v (-1 = a wall): the one chosen before, else the shorter way around everybody who is
-    in the way, else by chance.
-    """
+    """The side on which to pass v (-1 = a wall): as before, else the shorter way around everybody, else by chance."""
     if ints[at.BEND, u] != 0:
         return ints[at.BEND, u]
     if v >= 0:
@@ -214,10 +209,9 @@ def _go_around(floats, ints, stats, agents, land, u, v, ahead_x, ahead_y, words,
 
 @inner
 def _pace(floats, ints, stats, u, distance, loop):  # type: ignore[no-untyped-def]
-    """Speed in this loop toward a point that far away.
-
-    Measured (MMM2): a medivac brakes in time to stop at its goal, 2 ahead; in the third step of such orders it flies
-    1.2105, which is 17 + 18 + 19 + 18 + 17 + 16 + 15 + 14 times what it gains in a loop.
+    """Speed in this loop toward a point that far away. Measured (MMM2): a medivac brakes in time to stop at its goal, 2
+    ahead; in the third step of such orders it flies 1.2105, which is 17 + 18 + 19 + 18 + 17 + 16 + 15 + 14 times what
+    it gains in a loop.
     """
     pace = floats[at.PACE, u] if ints[at.MOVED_LOOP, u] >= loop - 1 else 0.0
     top, gain = stats[ints[at.KIND, u], at.SPEED], stats[ints[at.KIND, u], at.ACCELERATION]

@@ -1,10 +1,8 @@
 """The environment step: SMAC's actions become orders, eight loops run, then reward and outcome by `rules`.
 
-Agents' actions as a client of the API gives them, and what such a client sees: positions and stats in float32. The
-environments play through these, so that a battle runs as it does for a SMAC that is connected to the server.
-
-SMACv2's map 32x32_flat has a script: every half second it orders each enemy that has no order to attack the agent
-nearest to it.
+Agents' actions as a client of the API gives them, and what such a client sees: positions and stats in float32. So a
+battle runs as it does for a SMAC that is connected to the server. SMACv2's map 32x32_flat has a script: every half
+second it orders each enemy that has no order to attack the agent nearest to it.
 """
 
 # B battles, U units of both sides (agents first), N agents; floats (B, FLOAT_ROWS, U), ints (B, INT_ROWS, U), stats
@@ -18,15 +16,7 @@ from s2rm_data.core.compiled import inner, kernel
 from s2rm_data.starcraft.codes import Action, Order, Outcome
 from s2rm_data.starcraft.engine import layout as at
 from s2rm_data.starcraft.engine.loop import give_order, run_loop
-from s2rm_data.starcraft.rules import (
-    MOVE_AMOUNT,
-    REWARD_SCALE,
-    add_points,
-    count_fighters,
-    count_living,
-    end_of,
-    worth,
-)
+from s2rm_data.starcraft.rules import MOVE_AMOUNT, REWARD_SCALE, add_points, count_fighters, count_living, end_of, worth
 from s2rm_data.starcraft.terrain_maps import SIZE
 from s2rm_data.starcraft.units import LOOPS_PER_STEP
 
@@ -49,9 +39,7 @@ def _goal(own, amount):  # type: ignore[no-untyped-def]
 
 @inner
 def _obey(floats, ints, stats, agents, u, action, amount, as_client):  # type: ignore[no-untyped-def]
-    """Turn an agent's action into its order; numbers that name nothing are ignored. `as_client`: moves lead where they
-    do for a client, which knows places in float32 only.
-    """
+    """Turn an agent's action into its order, if it names one. `as_client`: moves lead where they do in float32."""
     x, y = floats[at.X, u], floats[at.Y, u]
     if action == Action.STOP:
         give_order(floats, ints, stats, u, Order.IDLE, -1, x, y)
@@ -96,10 +84,9 @@ def look_batch(floats, position, health, shield, energy, cooldown):  # type: ign
 
 @inner
 def _run_script(floats, ints, stats, agents):  # type: ignore[no-untyped-def]
-    """SMACv2's script, of one battle. What a unit cannot hit it is ordered to attack in vain.
-
-    Assumption: it comes at the beginning of a step (in the game it depends on how long the game has run), and who has
-    picked a target by itself is without an order.
+    """SMACv2's script, of one battle. What a unit cannot hit it is ordered to attack in vain. Assumption: it comes at
+    the beginning of a step (in the game it depends on how long the game has run), and who has picked a target by itself
+    is without an order.
     """
     for u in range(agents, ints.shape[1]):
         if ints[at.ORDER, u] != Order.IDLE or floats[at.HEALTH, u] <= 0.0:
@@ -127,9 +114,8 @@ def _step_battle(  # type: ignore[no-untyped-def]
     floats, ints, stats, agents, land, ways, limit, heals, rewards, kinds, counters, words, actions, near
 ):
     """One step of one battle; returns SMAC's reward, scaled so that a whole battle brings 20. smacv2 scales by the
-    enemies of an environment's first episode; here each episode is scaled by its own.
-
-    In which order points are added up decides the last bits of stored rewards: SMACv2's count each death at once.
+    enemies of an environment's first episode; here each episode is scaled by its own. In which order points are added
+    up decides the last bits of stored rewards: SMACv2's count each death at once.
     """
     units, health, shield, kind = ints.shape[1], floats[at.HEALTH], floats[at.SHIELD], ints[at.KIND]
     each = rewards.death_value if rewards.clipped else 0.0
@@ -164,9 +150,7 @@ def _step_battle(  # type: ignore[no-untyped-def]
 def step_batch(  # type: ignore[no-untyped-def]
     floats, ints, stats, agents, land, ways, limit, heals, rewards, kinds, counters, words, actions, reward, near
 ):
-    """One step of every battle that is not over; the others stay as they are. `limit` is in steps, `kinds` the table of
-    `rules`; `near` is scratch space (layout.py).
-    """
+    """One step of every running battle; `limit` in steps, `kinds` the table of `rules`, `near` scratch space."""
     for b in range(floats.shape[0]):
         reward[b] = 0.0
         if counters[b, at.OUTCOME] == Outcome.RUNNING:
