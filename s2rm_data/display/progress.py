@@ -110,7 +110,9 @@ class BarProgress(QuietProgress):
         from rich.table import Table
 
         with self._mutex:
-            counts, title = self._counts(), self._title()
+            counts, title = self._counts(), self._doing if self._total is not None else f"{self._doing}: starting"
+            if self._first is None and COMPILING:
+                title = f"{self._doing}: {COMPILE_WORDS}"
         width = min(40, self._console.width - len(counts) - 1)
         row = Table.grid(padding=(0, 1))
         if width >= SHORTEST_BAR:
@@ -119,22 +121,15 @@ class BarProgress(QuietProgress):
             row.add_row(counts)
         return Group(title, row)
 
-    def _title(self) -> str:
-        if self._first is None and COMPILING:
-            return f"{self._doing}: {COMPILE_WORDS}"
-        return self._doing if self._total is not None else f"{self._doing}: starting"
-
     def _counts(self) -> str:
         """`1,200 of 27,000 sequences, 0:12, 3:40 left`; without the times where the terminal is too narrow for them."""
         if self._total is None:
             return _clock(time.monotonic() - self._begun)
-        if self._unit == "bytes":
-            counts = f"{human(self._done)} of {human(self._total)}"
-        else:
-            counts = f"{self._done:,} of {self._total:,} {self._unit}"
+        done, total = self._done, self._total
+        counts = f"{human(done)} of {human(total)}" if self._unit == "bytes" else f"{done:,} of {total:,} {self._unit}"
         times = f", {_clock(time.monotonic() - self._begun)}"
-        if self._first is not None and self._done > self._already:
-            seconds = (self._total - self._done) * (time.monotonic() - self._first) / (self._done - self._already)
+        if self._first is not None and done > self._already:
+            seconds = (total - done) * (time.monotonic() - self._first) / (done - self._already)
             times += f", {_clock(seconds)} left"
         return counts + times if len(counts + times) <= self._console.width else counts
 

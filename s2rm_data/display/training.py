@@ -19,10 +19,9 @@ def scores_line(
 ) -> str:
     """`F1 0.731 (last seen 0.516, copy previous 0.666, centre only 0.392), ...`."""
     parts = []
-    for key, name in titles.items():
-        if key in scores:
-            beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
-            parts.append(f"{name} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
+    for key in (key for key in titles if key in scores):
+        beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
+        parts.append(f"{titles[key]} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
     return ", ".join(parts)
 
 
@@ -112,7 +111,7 @@ class Live(Lines):
         self._live.update(self._picture())
 
     def finish(self, summary: dict[str, Any]) -> None:
-        self.stop()
+        self._live.stop()
 
     def stop(self) -> None:
         self._live.stop()

@@ -29,9 +29,8 @@ _FREE_COLOURS = ("#5b3a8c", "#7a5a00", "#a0004f", "#2f4b26", "#444444")
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """A model from outside, to be scored beside others: `predict` maps a `Batch` to predictions of every query.
-
-    A prediction is the world's named tuple, or one tensor (B, T, Q, C', H, W) as the package's decoders give it. The
+    """A model from outside, to be scored beside others: `predict` maps a `Batch` to predictions of every query. A
+    prediction is the world's named tuple, or one tensor (B, T, Q, C', H, W) as the package's decoders give it. The
     batch has no targets, and views of the next frame only with `needs_next_views`. A `predict` that is a
     `torch.nn.Module` is moved to the device and set to evaluation mode meanwhile. It takes part in roll-outs if it has
     the methods of a `WorldModel` that go step by step: initial_state, encode, unroll, step and decode.
@@ -95,8 +94,7 @@ def as_runs(candidates: Iterable[Candidate], device: torch.device) -> list[Run]:
         )
     if not runs:
         raise UsageError("there is nothing to evaluate; give at least one run folder or model")
-    names = [run.name for run in runs]
-    if twice := [name for name in names if names.count(name) > 1]:
+    if twice := [name for name, times in Counter(run.name for run in runs).items() if times > 1]:
         raise UsageError(f"two of the models to evaluate are called {twice[0]!r}; give them different names")
     return runs
 

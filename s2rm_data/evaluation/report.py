@@ -123,14 +123,13 @@ def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
 
 def _verdicts(sections: Sequence[Section]) -> list[_Verdict]:
     verdicts: dict[str, _Verdict] = {}
-    for table in (table for section in sections if not section.folded for table in section.tables):
-        for row in (row for row in table.rows if row.kind == "model" and row.note):
-            label = f"{row.label} on {table.world}"
-            verdict = verdicts.setdefault(label, _Verdict(label=label))
-            won, compared = table.ahead(row)
-            verdict.won, verdict.compared = verdict.won + won, verdict.compared + compared
-            if row.note.startswith("does not beat"):
-                verdict.lost.append((table, row))
+    tables = [table for section in sections if not section.folded for table in section.tables]
+    for table, row in ((t, row) for t in tables for row in t.rows if row.kind == "model" and row.note):
+        label = f"{row.label} on {table.world}"
+        verdict = verdicts.setdefault(label, _Verdict(label=label))
+        won, compared = table.ahead(row)
+        verdict.won, verdict.compared = verdict.won + won, verdict.compared + compared
+        verdict.lost += [(table, row)] if row.note.startswith("does not beat") else []
     return list(verdicts.values())
 
 

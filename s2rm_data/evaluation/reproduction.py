@@ -52,9 +52,8 @@ class WorldSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores.
-
-    A name such as `lstm+skip` is the model with that field set.
+    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores. A
+    name such as `lstm+skip` is the model with that field set.
     """
 
     models: Mapping[str, int]
@@ -183,12 +182,8 @@ class Plan:
         runs = [word for folder in usable for word in ("--run", str(folder))]
         out = self.folder / "results" / world
         options = ["--store", str(self.store), "--out", str(out), "--overwrite", *EVALUATED[self.size]]
-        return Job(
-            name=f"{world} results",
-            program="eval",
-            arguments=(*runs, *options, *self._plugins),
-            result=out / "results.json",
-        )
+        words = (*runs, *options, *self._plugins)
+        return Job(name=f"{world} results", program="eval", arguments=words, result=out / "results.json")
 
     @property
     def _plugins(self) -> tuple[str, ...]:
@@ -206,10 +201,5 @@ class Plan:
         words += ["--set", f"{variant}=true"] if variant else []
         words += ["--steps", steps, "--lr", repr(rate), "--seed", seed, "--set", "threads=1"]
         words += ["--out", folder, "--resume", "-q"]
-        return Job(
-            name=f"{world} {model}, seed {seed}, rate {rate:g}",
-            program="train",
-            arguments=(*(str(word) for word in words), *self._plugins),
-            result=folder / "summary.json",
-            steps=steps,
-        )
+        title, arguments = f"{world} {model}, seed {seed}, rate {rate:g}", (*map(str, words), *self._plugins)
+        return Job(name=title, program="train", arguments=arguments, result=folder / "summary.json", steps=steps)
