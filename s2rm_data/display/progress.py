@@ -35,8 +35,7 @@ class LineProgress(QuietProgress):
     """`s2rm-data: 12,000 of 27,000 sequences, 44%, 9 s left`, every few seconds."""
 
     def __init__(self, unit: str) -> None:
-        self._unit = unit
-        self._mutex = threading.Lock()
+        self._unit, self._mutex = unit, threading.Lock()
         self._total = self._done = self._already = 0
         self._waiting = True
         self._begun = self._said = time.monotonic()
@@ -58,10 +57,8 @@ class LineProgress(QuietProgress):
             now = time.monotonic()
             self._done += amount
             if self._waiting:  # what came before was starting and compiling, which says nothing of the rest
-                self._waiting = False
                 self._slow_start.cancel()
-                self._begun = self._said = now
-                self._already = self._done
+                self._waiting, self._begun, self._said, self._already = False, now, now, self._done
             if now - self._said >= LINE_SECONDS:
                 self._said = now
                 left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
@@ -78,8 +75,7 @@ class BarProgress(QuietProgress):
         from rich.console import Console
         from rich.live import Live
 
-        self._doing, self._unit = doing, unit
-        self._mutex = threading.Lock()
+        self._doing, self._unit, self._mutex = doing, unit, threading.Lock()
         self._total: int | None = None
         self._done = self._already = 0
         self._begun = time.monotonic()
@@ -141,6 +137,4 @@ def _clock(seconds: float) -> str:
 
 
 def progress_for(doing: str, unit: str, *, quiet: bool) -> QuietProgress:
-    if quiet:
-        return QuietProgress()
-    return BarProgress(doing, unit) if sys.stderr.isatty() else LineProgress(unit)
+    return QuietProgress() if quiet else BarProgress(doing, unit) if sys.stderr.isatty() else LineProgress(unit)

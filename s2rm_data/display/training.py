@@ -27,8 +27,7 @@ def scores_line(
 
 class Lines(Listener):
     def __init__(self) -> None:
-        self._said = 0.0
-        self._told_references = False
+        self._said, self._told_references = 0.0, False
 
     def say(self, text: str) -> None:
         print(f"s2rm-train: {text}", file=sys.stderr)
@@ -84,8 +83,7 @@ class Live(Lines):
         self._live = RichLive(console=self._console, refresh_per_second=4, transient=False)
         self._pace: Pace | None = None
         self._results: list[Validated] = []
-        self._name = ""
-        self._updated = 0.0
+        self._name, self._updated = "", 0.0
         self._scored: tuple[int, int, float] | None = None
 
     def say(self, text: str) -> None:
@@ -150,6 +148,4 @@ class Live(Lines):
 
 
 def listener_for(*, quiet: bool) -> Listener:
-    if quiet:
-        return Listener()
-    return Live() if sys.stderr.isatty() else Lines()
+    return Listener() if quiet else Live() if sys.stderr.isatty() else Lines()

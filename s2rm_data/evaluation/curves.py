@@ -1,10 +1,8 @@
 """Curves, one line per model with its interval over seeds, and references in grey: of tables, and of validations.
 
 The paper's numbers are drawn dashed, in panels of their own: they come from other data, and on a common axis a model
-that has learned nothing can look better than them.
-
-Whether a comparison is fair depends on the validations in the runs' logs: a model whose curve still rises was stopped,
-not beaten.
+that has learned nothing can look better than them. Whether a comparison is fair depends on the validations in the runs'
+logs: a model whose curve still rises was stopped, not beaten.
 """
 
 from __future__ import annotations

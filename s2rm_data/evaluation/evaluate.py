@@ -1,11 +1,6 @@
 """A whole evaluation: what is measured in every world that the runs are of, as typed results, as tables and as files.
 
-results.json            every number, of every run
-tables/*.csv            one line per cell: mean over seeds, interval, the paper's number
-tables.md               the tables as Markdown, to be pasted into a page or an issue
-figures/*.png, *.svg, *.pdf   each figure
-rollouts/*.gif          truth above each model
-report.html             all of it on one page that needs nothing else
+docs/evaluation.md lists the files.
 """
 
 from __future__ import annotations

@@ -155,25 +155,24 @@ class Plan:
         try:
             return float(json.loads(read_regular(summary, MOST_BYTES))["best_validation_loss"])
         except (ValueError, TypeError, LookupError, RecursionError, OverflowError, OSError):
-            raise DamagedStoreError(
-                f"{summary} is damaged; remove the folder {folder}, and the search of this rate is repeated"
-            ) from None
+            cure = f"remove the folder {folder}, and the search of this rate is repeated"
+            raise DamagedStoreError(f"{summary} is damaged; {cure}") from None
 
     def search_markdown(self, world: str) -> str:
         """The validation losses of the search as a table; those of the rates that were taken in bold."""
         from s2rm_data.evaluation.runs import look_of  # PyTorch, which a help text does not need
         from s2rm_data.evaluation.tables import markdown_line
 
-        lines = [markdown_line(["validation loss in the search", *(f"{rate:g}" for rate in self.rates)])]
-        lines.append(markdown_line(["---"] * (1 + len(self.rates))))
+        rows = [["validation loss in the search", *(f"{rate:g}" for rate in self.rates)]]
+        rows.append(["---"] * (1 + len(self.rates)))
         for model in self.worlds[world].models:
             losses = {rate: self.search_loss(world, model, rate) for rate in self.rates}
             texts = {rate: "–" if loss is None else f"{loss:.3f}" for rate, loss in losses.items()}
             taken = self.chosen_rate(world, model)
             texts[taken] = f"**{texts[taken]}**"
             name, _, variant = model.partition("+")
-            lines.append(markdown_line([look_of(name, skip=variant == "skip").title, *texts.values()]))
-        return "\n".join(lines) + "\n"
+            rows.append([look_of(name, skip=variant == "skip").title, *texts.values()])
+        return "".join(markdown_line(row) + "\n" for row in rows)
 
     def evaluation_job(self, world: str) -> Job:
         models = self.worlds[world].models

@@ -125,13 +125,10 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(run_folder, paths):
-        if (path / CONFIG).exists():
-            inside = [path]
-        elif path.is_dir():
-            inside = _finished(path)
-        else:
+        is_one = (path / CONFIG).exists()
+        if not is_one and not path.is_dir():
             raise no_run(path)
-        if not inside:
+        if not (inside := [path] if is_one else _finished(path)):
             raise UsageError(f"{path} is not a run folder of s2rm-train, nor are there any in it: no {CONFIG}")
         found += inside
     return list(dict.fromkeys(found))
@@ -195,10 +192,8 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     load_model = needed("s2rm_data.models.weights", "train", "reading weights").load_model
     path = folder / WEIGHTS
     if not path.exists():
-        raise UsageError(
-            f"{folder} has no weights ({WEIGHTS}): its training has not reached its first validation; resume it with "
-            f"s2rm-train --resume --out {folder}"
-        )
+        why = f"has no weights ({WEIGHTS}): its training has not reached its first validation"
+        raise UsageError(f"{folder} {why}; resume it with s2rm-train --resume --out {folder}")
     MODELS.require(config["model"])
     WORLDS.require(config["task"])
     try:

@@ -156,10 +156,10 @@ class Table:
         writer.writerow(["row", "kind", "column", "mean", "interval_half_width", "runs", "values", "paper", "note"])
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                values = ";".join(repr(value) for value in cell.values)
-                written = ["" if v is None else repr(v) for v in (cell.mean, cell.half_width)]
-                shown = "" if cell.paper is None else repr(cell.paper)
-                writer.writerow([row.label, row.kind, column, *written, len(cell.values), values, shown, row.note])
+                numbers = (cell.mean, cell.half_width, cell.paper)
+                mean, half, paper = ("" if number is None else repr(number) for number in numbers)
+                values = (len(cell.values), ";".join(map(repr, cell.values)))
+                writer.writerow([row.label, row.kind, column, mean, half, *values, paper, row.note])
         return text.getvalue()
 
     def to_markdown(self) -> str:

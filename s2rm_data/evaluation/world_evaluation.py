@@ -157,7 +157,7 @@ class WorldEvaluation:
                     own = Encoded(run.model, piece.batch) if isinstance(run.model, WorldModel) else run
                     for fraction in fractions:
                         prediction = own.predict(piece.dropped(fraction))
-                        add(fraction, run.name, self.learning.count(piece.source, prediction, piece.batch))
+                        add(fraction, run.name, added=self.learning.count(piece.source, prediction, piece.batch))
                         context.progress.advance(len(piece.requests))
         found = {}
         for f in fractions:

@@ -1,12 +1,7 @@
 """A data card: what is in a store, in the form in which data sets are published.
 
-    write_card(Store("data.zarr"), Path("card"), About())
-    card/README.md          front matter, contents, statistics, pictures, how it was made, licence, citation
-    card/croissant.json     the same for programs (https://docs.mlcommons.org/croissant)
-    card/images/            a contact sheet and an animation per world, and the figure of its statistics
-
-What the card says of a world is the world's own (`Inspection.about`, `tags`); texts that come from the store are
-escaped.
+docs/publishing.md lists its files. What the card says of a world is the world's own (`Inspection.about`, `tags`); texts
+that come from the store are escaped.
 
 For programs the store is one set of files, whose root document has its SHA-256 there and seals all others. The record
 set `arrays` says what every array is. Groups that lie beside the card as Parquet (`s2rm-data export -f parquet`) are

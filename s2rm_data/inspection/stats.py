@@ -34,17 +34,10 @@ class GroupStats:
     shares: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "generator": self.generator,
-            **self.row,
-            "maps": {name: np.round(values, 6).tolist() for name, values in self.maps.items()},
-            "histograms": {
-                name: {"edges": edges.tolist(), "counts": counts.tolist()}
-                for name, (edges, counts) in self.histograms.items()
-            },
-            "curves": {name: np.round(values, 6).tolist() for name, values in self.curves.items()},
-            "shares": self.shares,
-        }
+        maps, curves = ({n: np.round(v, 6).tolist() for n, v in of.items()} for of in (self.maps, self.curves))
+        shown = {n: {"edges": e.tolist(), "counts": c.tolist()} for n, (e, c) in self.histograms.items()}
+        drawn = {"maps": maps, "histograms": shown, "curves": curves, "shares": self.shares}
+        return {"generator": self.generator, **self.row, **drawn}
 
     @property
     def short_name(self) -> str:

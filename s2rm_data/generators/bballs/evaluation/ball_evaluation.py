@@ -204,23 +204,19 @@ class BallEvaluation(WorldEvaluation):
         return found.pop() if len(found) == 1 else None
 
     def sections(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> list[Section]:
-        rolled = [self._rollout_section(results, tables["rollouts"], page)] if results.rollouts else []
-        told = [self._attainable_section(results, tables, page)] if tables["attainable"] or tables["probe"] else []
-        one_step = self._one_step_section(tables["one_step"], page)
-        return [one_step, *rolled, *told, self._view_section(results, tables, page)]
-
-    def _one_step_section(self, tables: list[Table], page: Page) -> Section:
-        section = Section(
+        one_step = Section(
             title="Bouncing balls: one step ahead",
             text="After the paper's figure 4: trained on one number of balls, tested on others. The paper prints "
             "no numbers for the balls, so none stand beside ours. The last seen canvas is all that the views have "
             "shown so far, drawn where it was last seen; the copy of the whole previous frame is more than any model "
             "but the oracle TTO is ever given.",
-            tables=tables,
+            tables=tables["one_step"],
         )
-        figure = draw_tables(tables[:3], xlabel="balls", titles=list(SCORES.values())[:3])
-        page.add_figure(section, f"{self.world.name}_one_step", figure)
-        return section
+        rolled = [self._rollout_section(results, tables["rollouts"], page)] if results.rollouts else []
+        told = [self._attainable_section(results, tables, page)] if tables["attainable"] or tables["probe"] else []
+        figure = draw_tables(one_step.tables[:3], xlabel="balls", titles=list(SCORES.values())[:3])
+        page.add_figure(one_step, f"{self.world.name}_one_step", figure)
+        return [one_step, *rolled, *told, self._view_section(results, tables, page)]
 
     def _view_section(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> Section:
         section = Section(
@@ -279,8 +275,7 @@ class BallEvaluation(WorldEvaluation):
         return section
 
     def arena_note(self, store: Store) -> tuple[str, Callable[[Any], None] | None]:
-        path = next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)
-        if path is None:
+        if (path := next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)) is None:
             return "", None
         config = config_of(store[path].settings)
         standing = config.discs[:1] if isinstance(config, BallsConfig) else config.fixed

@@ -365,13 +365,9 @@ def run_filter(on, seen, x, v, counts, speeds, world, effort, key, prompt, made,
                 _step_on(p, t, counts[j], X, V, room)
                 _add_picture(X[p, (t + 1) % slots], counts[j], share[j] / P, room, made[t])
         if t + 1 == prompt:
-            _roll(t, P, counts, share, X.copy(), V.copy(), room, rolled)
-
-
-@compiled(error_model="numpy")
-def _roll(t, P, counts, share, x, v, room, rolled):  # type: ignore[no-untyped-def]
-    for step in range(len(rolled)):
-        for p in range(len(x)):
-            j = p // P
-            _step_on(p, t + step, counts[j], x, v, room)
-            _add_picture(x[p, (t + step + 1) % x.shape[1]], counts[j], share[j] / P, room, rolled[step])
+            rx, rv = X.copy(), V.copy()
+            for step in range(len(rolled)):
+                for p in range(N):
+                    j = p // P
+                    _step_on(p, t + step, counts[j], rx, rv, room)
+                    _add_picture(rx[p, (t + step + 1) % slots], counts[j], share[j] / P, room, rolled[step])

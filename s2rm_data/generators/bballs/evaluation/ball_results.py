@@ -30,7 +30,7 @@ SCORES = {
     "balanced_accuracy_moving": "Balanced accuracy without the fixed ball",
 }
 _SHOWN_STEPS = (1, 3, 5, 10, 15, 20, 25)  # of a roll-out, and its last
-References = Mapping[str, Reference]
+Entries, References = Sequence[Entry], Mapping[str, Reference]
 
 FILTER = Reference(title="exact filter", direction="above", share=1.0)
 ROLLED = {
@@ -104,9 +104,7 @@ def _columns(found: Mapping[str, Comparison], score: str) -> dict[str, Column]:
     return {name: comparison.column(score) for name, comparison in found.items()}
 
 
-def dropped_view_tables(
-    results: BallResults, entries: Sequence[Entry], references: References, world: str
-) -> list[Table]:
+def dropped_view_tables(results: BallResults, entries: Entries, references: References, world: str) -> list[Table]:
     """F1 by share of the views, one table per number of balls."""
     tables = []
     for split, by_fraction in results.dropped_views.items():
@@ -123,9 +121,7 @@ def _asked(results: BallResults) -> str:
     return f" The exact filter: the first {results.filtered} only." if results.filtered else ""
 
 
-def attainable_tables(
-    results: BallResults, entries: Sequence[Entry], references: References, world: str
-) -> list[Table]:
+def attainable_tables(results: BallResults, entries: Entries, references: References, world: str) -> list[Table]:
     """Models and the filter on the same sequences, one step ahead and rolled out; then shares of what is attainable."""
     splits = {str(results.balls[split]): found for split, found in results.attainable.items()}
     caption = f"The first {results.filtered} sequences of each number of balls; all views given."

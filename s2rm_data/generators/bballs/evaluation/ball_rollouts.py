@@ -171,14 +171,10 @@ def roll_outs(
                 counts[name] = [before.plus(added) for before, added in zip(counts[name], now, strict=True)]
             truths.append(true[: max(0, shown - count)].cpu())
             count += len(piece.requests)
-    return RollOuts(
-        prompt_steps=prompt,
-        sequences=count,
-        truth=torch.cat(truths),
-        pictures={name: torch.cat(parts) for name, parts in pictures.items()},
-        runs={run.name: _horizon(counts[run.name]) for run in runs},
-        references={name: _horizon(counts[name]) for name in references},
-    )
+    drawn_first = {name: torch.cat(parts) for name, parts in pictures.items()}
+    of_runs, of_references = ({n: _horizon(counts[n]) for n in names} for names in (pictures, references))
+    told: dict[str, Any] = {"prompt_steps": prompt, "sequences": count, "truth": torch.cat(truths)}
+    return RollOuts(**told, pictures=drawn_first, runs=of_runs, references=of_references)
 
 
 def _source_of(piece: Piece) -> BallSource:

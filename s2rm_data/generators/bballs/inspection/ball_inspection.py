@@ -110,11 +110,9 @@ _LEGEND = "bright: seen by a crop; dim: seen by none"
 _HIDDEN = 0.35  # brightness of what no crop shows
 
 
-def sample_positions(
-    rng: np.random.Generator, frames: int, size: int, views: int = ball_scene.VIEWS
-) -> NDArray[np.int64]:
+def sample_positions(rng: np.random.Generator, frames: int, size: int) -> NDArray[np.int64]:
     """(T, V, 2) central pixels (x, y) of the crops, uniform over the arena."""
-    return rng.integers(0, size, (frames, views, 2))
+    return rng.integers(0, size, (frames, ball_scene.VIEWS, 2))
 
 
 def frames_with_crops(

@@ -1,7 +1,4 @@
-"""A sequence of balls as a scene: the frames, the balls and the crops that evaluation shows to models, the energies.
-
-What looking at a group needs to know of its world, plain or general.
-"""
+"""A sequence of balls as a scene: the frames, the balls and the crops that evaluation shows to models, the energies."""
 
 # T frames, K balls, V views, S side of the arena in pixels
 
@@ -37,8 +34,8 @@ class Physics:
     def of(cls, group: Group, number: int | None = None) -> Physics:
         """Of a group or, with the masses, of one of its sequences."""
         config = group.settings["config"]
-        known = number is not None and "mass" in config
-        return cls(config=config, **({"mass": np.asarray(group["mass"][number])} if known else {}))
+        masses = None if number is None or "mass" not in config else np.asarray(group["mass"][number])
+        return cls(config=config, mass=1.0 if masses is None else masses)
 
     @property
     def gravity(self) -> NDArray[np.float64]:

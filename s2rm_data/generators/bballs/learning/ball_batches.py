@@ -1,7 +1,6 @@
 """Bouncing balls as batches: packed frames in memory, crops around sampled pixels as views and as targets.
 
 Where the store has a cache, the frames of a batch's sequences are read from it instead, with the same result.
-
 All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept.
 """
 

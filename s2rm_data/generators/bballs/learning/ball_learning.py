@@ -1,7 +1,5 @@
 """Bouncing balls for learning: the paper's sizes and budgets, crops as predictions, their scores and references.
 
-Scores of predicted crops, with the fixed ball and without it, and pictures that anybody can draw without a model.
-
 The fixed ball is always there, and drawing it alone gives an F1 of about 0.4 with three balls: `moving` leaves out its
 pixels, and nothing else. Pixels of a crop outside the arena count in both; they are off.
 
@@ -69,6 +67,9 @@ def last_seen_canvas(frames: Tensor, seen: Tensor) -> Tensor:
     return torch.stack(canvases[1:], 1)
 
 
+Drawn = tuple[dict[str, list[Any]], list[str]]  # rows of images by title, titles of the columns
+
+
 class BallLearning(Learning):
     view_channels = 1
     output_channels = 1
@@ -96,9 +97,8 @@ class BallLearning(Learning):
         },
     }  # fmt: skip
     # Its steps cost more, and are of fewer frames; windows of 8 steps let it drift in sequences of 100.
-    presets_of_models = {
-        "laptop": {"conv_gru": {"batch_size": 4, "window": 20, "late_batch_size": 2, "late_window": 40, "lr": 4e-3}}
-    }
+    _conv_gru = {"batch_size": 4, "window": 20, "late_batch_size": 2, "late_window": 40, "lr": 4e-3}
+    presets_of_models = {"laptop": {"conv_gru": _conv_gru}}
     source_fields = ("views", "queries")
     scores = {"f1": "F1", "f1_moving": "F1 without the fixed ball"}
     references = {
@@ -157,9 +157,7 @@ class BallLearning(Learning):
         fixed = ball_crops.crops_of_one(source.fixed_ball, where)
         return {n: BallCounts.of(ball_crops.cut_pixels(one, where), true, fixed) for n, one in drawings.items()}
 
-    def pictures(
-        self, model: Any, source: BallSource, request: BallRequest, steps: int
-    ) -> tuple[dict[str, list[Any]], list[str]]:
+    def pictures(self, model: Any, source: BallSource, request: BallRequest, steps: int) -> Drawn:
         request = request.rows(slice(0, 1))
         batch, frames, size = source.batch(request), source.whole_frames(request)[0].cpu().numpy(), source.size
         predicted = predicted_frames(model, batch, size).numpy()

@@ -212,8 +212,8 @@ AnyConfig = BallsConfig | GeneralConfig
 
 def config_of(settings: Mapping[str, Any]) -> AnyConfig:
     """The config in a split's stored settings."""
-    general = settings.get("physics") == "general"
-    return from_json(GeneralConfig if general else BallsConfig, settings["config"])
+    general, config = settings.get("physics") == "general", settings["config"]
+    return from_json(GeneralConfig, config) if general else from_json(BallsConfig, config)
 
 
 def preset_radius_px(preset: str, size: int) -> float:

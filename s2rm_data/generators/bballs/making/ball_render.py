@@ -36,9 +36,10 @@ SAMPLES = 8  # per pixel and axis: one byte
 STANDING = (128, 128, 128)  # colour of fixed balls and walls; grey frames show everything in white
 # Okabe and Ito's colours, which most people can tell apart; ball 7 has the colour of ball 1
 PALETTE = ((213, 94, 0), (0, 114, 178), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
+Pixels = NDArray[np.uint8]
 
 
-def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: AnyConfig) -> NDArray[np.uint8]:
+def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: AnyConfig) -> Pixels:
     """Frames of position (N, T, n, 2) and radius (N, n): packed (N, T, S, W), grey (N, T, S, S) or (N, T, S, S, 3)."""
     if isinstance(config, BallsConfig) or config.render == "binary":
         return draw_packed(position, radius, standing_pixels(config))
@@ -52,9 +53,7 @@ def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: 
     return frames if channels == 3 else frames[..., 0]
 
 
-def draw_packed(
-    position: NDArray[np.floating], radius: NDArray[np.float64], background: NDArray[np.uint8]
-) -> NDArray[np.uint8]:
+def draw_packed(position: NDArray[np.floating], radius: NDArray[np.float64], background: Pixels) -> Pixels:
     """Packed frames (N, T, S, W) of position (N, T, n, 2) and radius (N, n) over a picture (S, W). Bits are in reading
     order, the most significant first; those beyond the last column are 0. Balls that stick out of the image are cut
     off.
@@ -66,7 +65,7 @@ def draw_packed(
 
 
 @lru_cache(maxsize=16)
-def standing_pixels(config: AnyConfig) -> NDArray[np.uint8]:
+def standing_pixels(config: AnyConfig) -> Pixels:
     """Packed (S, W) image of the fixed balls and inner walls, not to be written to."""
     return draw_standing(config.discs, config.segments, config.size)
 
@@ -79,9 +78,7 @@ def _standing_share(config: AnyConfig) -> NDArray[np.float64]:
     return samples.sum((1, 3)) / SAMPLES**2
 
 
-def draw_standing(
-    discs: NDArray[np.float64], segments: NDArray[np.float64], side: int, scale: int = 1
-) -> NDArray[np.uint8]:
+def draw_standing(discs: NDArray[np.float64], segments: NDArray[np.float64], side: int, scale: int = 1) -> Pixels:
     """Packed (side, W) image of discs, and of walls that are to be drawn `scale` times as large."""
     image = np.zeros(side * packed_width(side) + MARGIN_BYTES, dtype=np.uint8)
     for x, y, radius in discs.tolist():

@@ -156,8 +156,8 @@ class BallsSplit(SplitSource):
         stored = position.astype(np.float32)
         frames = np.ascontiguousarray(render_frames(stored, radius, self.config))
         more = {"mass": mass} if isinstance(self.config, GeneralConfig) else {}
-        states = {"position": stored, "velocity": velocity.astype(np.float32), "radius": radius}
-        return {"frames": frames, **states, **more, "seed": seeds}
+        states: dict[str, np.ndarray] = {"position": stored, "velocity": velocity.astype(np.float32)}
+        return {"frames": frames, **states, "radius": radius, **more, "seed": seeds}
 
 
 def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
