@@ -98,10 +98,10 @@ def write_card(store: Store, folder: Path, about: About, progress: Progress | No
     croissant = _croissant(mlc, store, groups, about, parquet)
     make_folder(folder)
     pictures = {part.world.name: _draw(part, folder / "images") for part in parts}
-    text, program = folder / "README.md", folder / "croissant.json"
-    write_whole(program, [croissant])
-    write_whole(text, [_text(store, parts, about, pictures, parquet).encode()])
-    return [text, program, *(path for found in pictures.values() for path in found)]
+    text = _text(store, parts, about, pictures, parquet)
+    for name, data in (("croissant.json", croissant), ("README.md", text.encode())):
+        write_whole(folder / name, [data])
+    return [folder / "README.md", folder / "croissant.json", *(path for found in pictures.values() for path in found)]
 
 
 def _parts(groups: Sequence[Group], progress: Progress) -> list[_Part]:
