@@ -30,7 +30,8 @@ SCORES = {
     "balanced_accuracy_moving": "Balanced accuracy without the fixed ball",
 }
 _SHOWN_STEPS = (1, 3, 5, 10, 15, 20, 25)  # of a roll-out, and its last
-Entries, References = Sequence[Entry], Mapping[str, Reference]
+Entries = Sequence[Entry]
+References = Mapping[str, Reference]
 
 FILTER = Reference(title="exact filter", direction="above", share=1.0)
 ROLLED = {
