@@ -35,8 +35,7 @@ class LineProgress(QuietProgress):
     """`s2rm-data: 12,000 of 27,000 sequences, 44%, 9 s left`, every few seconds."""
 
     def __init__(self, unit: str) -> None:
-        self._unit = unit
-        self._mutex = threading.Lock()
+        self._unit, self._mutex = unit, threading.Lock()
         self._total = self._done = self._already = 0
         self._waiting = True
         self._begun = self._said = time.monotonic()
@@ -58,10 +57,8 @@ class LineProgress(QuietProgress):
             now = time.monotonic()
             self._done += amount
             if self._waiting:  # what came before was starting and compiling, which says nothing of the rest
-                self._waiting = False
                 self._slow_start.cancel()
-                self._begun = self._said = now
-                self._already = self._done
+                self._waiting, self._begun, self._said, self._already = False, now, now, self._done
             if now - self._said >= LINE_SECONDS:
                 self._said = now
                 left = (self._total - self._done) * (now - self._begun) / max(self._done - self._already, 1)
@@ -78,8 +75,7 @@ class BarProgress(QuietProgress):
         from rich.console import Console
         from rich.live import Live
 
-        self._doing, self._unit = doing, unit
-        self._mutex = threading.Lock()
+        self._doing, self._unit, self._mutex = doing, unit, threading.Lock()
         self._total: int | None = None
         self._done = self._already = 0
         self._begun = time.monotonic()
@@ -110,7 +106,9 @@ class BarProgress(QuietProgress):
         from rich.table import Table
 
         with self._mutex:
-            counts, title = self._counts(), self._title()
+            counts, title = self._counts(), self._doing if self._total is not None else f"{self._doing}: starting"
+            if self._first is None and COMPILING:
+                title = f"{self._doing}: {COMPILE_WORDS}"
         width = min(40, self._console.width - len(counts) - 1)
         row = Table.grid(padding=(0, 1))
         if width >= SHORTEST_BAR:
@@ -119,22 +117,15 @@ class BarProgress(QuietProgress):
             row.add_row(counts)
         return Group(title, row)
 
-    def _title(self) -> str:
-        if self._first is None and COMPILING:
-            return f"{self._doing}: {COMPILE_WORDS}"
-        return self._doing if self._total is not None else f"{self._doing}: starting"
-
     def _counts(self) -> str:
         """`1,200 of 27,000 sequences, 0:12, 3:40 left`; without the times where the terminal is too narrow for them."""
         if self._total is None:
             return _clock(time.monotonic() - self._begun)
-        if self._unit == "bytes":
-            counts = f"{human(self._done)} of {human(self._total)}"
-        else:
-            counts = f"{self._done:,} of {self._total:,} {self._unit}"
+        done, total = self._done, self._total
+        counts = f"{human(done)} of {human(total)}" if self._unit == "bytes" else f"{done:,} of {total:,} {self._unit}"
         times = f", {_clock(time.monotonic() - self._begun)}"
-        if self._first is not None and self._done > self._already:
-            seconds = (self._total - self._done) * (time.monotonic() - self._first) / (self._done - self._already)
+        if self._first is not None and done > self._already:
+            seconds = (total - done) * (time.monotonic() - self._first) / (done - self._already)
             times += f", {_clock(seconds)} left"
         return counts + times if len(counts + times) <= self._console.width else counts
 
@@ -146,6 +137,4 @@ def _clock(seconds: float) -> str:
 
 
 def progress_for(doing: str, unit: str, *, quiet: bool) -> QuietProgress:
-    if quiet:
-        return QuietProgress()
-    return BarProgress(doing, unit) if sys.stderr.isatty() else LineProgress(unit)
+    return QuietProgress() if quiet else BarProgress(doing, unit) if sys.stderr.isatty() else LineProgress(unit)

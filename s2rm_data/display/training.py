@@ -19,17 +19,15 @@ def scores_line(
 ) -> str:
     """`F1 0.731 (last seen 0.516, copy previous 0.666, centre only 0.392), ...`."""
     parts = []
-    for key, name in titles.items():
-        if key in scores:
-            beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
-            parts.append(f"{name} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
+    for key in (key for key in titles if key in scores):
+        beside = ", ".join(f"{ref.replace('_', ' ')} {found[key]:.3f}" for ref, found in references.items())
+        parts.append(f"{titles[key]} {scores[key]:.3f}" + (f" ({beside})" if beside else ""))
     return ", ".join(parts)
 
 
 class Lines(Listener):
     def __init__(self) -> None:
-        self._said = 0.0
-        self._told_references = False
+        self._said, self._told_references = 0.0, False
 
     def say(self, text: str) -> None:
         print(f"s2rm-train: {text}", file=sys.stderr)
@@ -85,8 +83,7 @@ class Live(Lines):
         self._live = RichLive(console=self._console, refresh_per_second=4, transient=False)
         self._pace: Pace | None = None
         self._results: list[Validated] = []
-        self._name = ""
-        self._updated = 0.0
+        self._name, self._updated = "", 0.0
         self._scored: tuple[int, int, float] | None = None
 
     def say(self, text: str) -> None:
@@ -112,7 +109,7 @@ class Live(Lines):
         self._live.update(self._picture())
 
     def finish(self, summary: dict[str, Any]) -> None:
-        self.stop()
+        self._live.stop()
 
     def stop(self) -> None:
         self._live.stop()
@@ -151,6 +148,4 @@ class Live(Lines):
 
 
 def listener_for(*, quiet: bool) -> Listener:
-    if quiet:
-        return Listener()
-    return Live() if sys.stderr.isatty() else Lines()
+    return Listener() if quiet else Live() if sys.stderr.isatty() else Lines()

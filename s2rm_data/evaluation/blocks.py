@@ -28,6 +28,7 @@ from s2rm_data.store.reader import StoredArray
 
 BLOCK = 100  # sequences in memory at once
 SEED = 0  # of the positions looked at and of the views dropped
+View = Mapping[str, Any] | None  # `Run.view`
 
 
 class _ArrayPart(StoredArray):
@@ -49,14 +50,6 @@ class _ArrayPart(StoredArray):
 
     def packed(self, key: Any) -> NDArray[Any]:
         return self._whole.packed(self._inside[key])
-
-
-def group_part(group: Group, start: int, stop: int) -> Group:
-    """The sequences start..stop-1 of a group."""
-    part = copy.copy(group)
-    part.in_shards = False
-    part.arrays = {name: _ArrayPart(array, start, stop) for name, array in group.arrays.items()}
-    return part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,28 +91,23 @@ class Piece:
 
 
 def pieces(
-    group: Group,
-    *,
-    limit: int | None,
-    device: torch.device,
-    view: Mapping[str, Any] | None = None,
-    batch_size: int | None = None,
+    group: Group, *, limit: int | None, device: torch.device, view: View = None, batch_size: int | None = None
 ) -> Iterator[Piece]:
-    """The first `limit` sequences of a group (None: all), from their first frames to their last; `view`: `Run.view`."""
+    """The first `limit` sequences of a group (None: all), from their first frames to their last."""
     total, size = count(group, limit), batch_size or world_of(group).learning().evaluation_batch
     for start in range(0, total, BLOCK):
         yield from _block(group, range(start, min(start + BLOCK, total)), size, device, view)
 
 
-def piece_of(group: Group, number: int, *, device: torch.device, view: Mapping[str, Any] | None = None) -> Piece:
+def piece_of(group: Group, number: int, *, device: torch.device, view: View = None) -> Piece:
     """One sequence of a group, looked at as `pieces` looks at it."""
     return next(_block(group, range(number, number + 1), 1, device, view))
 
 
-def _block(
-    group: Group, numbers: range, size: int, device: torch.device, view: Mapping[str, Any] | None
-) -> Iterator[Piece]:
-    part = group_part(group, numbers.start, numbers.stop)
+def _block(group: Group, numbers: range, size: int, device: torch.device, view: View) -> Iterator[Piece]:
+    part = copy.copy(group)
+    part.in_shards = False
+    part.arrays = {name: _ArrayPart(array, numbers.start, numbers.stop) for name, array in group.arrays.items()}
     source = world_of(group).learning().open([part], next_views=True, device=device, **(view or {}))
     for first in numbers[::size]:
         requests = [
@@ -149,8 +137,7 @@ class Encoded:
         self._model = model
         views, position = batch.views, batch.view_position
         if model.needs_next_views:
-            assert batch.next_views is not None
-            assert batch.next_view_position is not None
+            assert batch.next_views is not None and batch.next_view_position is not None
             views, position = batch.next_views, batch.next_view_position
         self._s, self._position = model.embedding(position), position
         self._e = model.encode_views(views, self._s, position)

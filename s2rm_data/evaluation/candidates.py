@@ -29,9 +29,8 @@ _FREE_COLOURS = ("#5b3a8c", "#7a5a00", "#a0004f", "#2f4b26", "#444444")
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """A model from outside, to be scored beside others: `predict` maps a `Batch` to predictions of every query.
-
-    A prediction is the world's named tuple, or one tensor (B, T, Q, C', H, W) as the package's decoders give it. The
+    """A model from outside, to be scored beside others: `predict` maps a `Batch` to predictions of every query. A
+    prediction is the world's named tuple, or one tensor (B, T, Q, C', H, W) as the package's decoders give it. The
     batch has no targets, and views of the next frame only with `needs_next_views`. A `predict` that is a
     `torch.nn.Module` is moved to the device and set to evaluation mode meanwhile. It takes part in roll-outs if it has
     the methods of a `WorldModel` that go step by step: initial_state, encode, unroll, step and decode.
@@ -58,16 +57,15 @@ class OutsideRun(Run):
         hidden: dict[str, Any] = {"targets": None}
         if not self.look.oracle:
             hidden |= {"next_views": None, "next_view_position": None, "next_view_mask": None}
-        found = self.model(dataclasses.replace(batch, **hidden))
+        found, steps = self.model(dataclasses.replace(batch, **hidden)), tuple(batch.query_position.shape[:3])
         if isinstance(found, Tensor):
-            expected = (*batch.query_position.shape[:3], self.learning.output_channels, "H", "W")
+            expected = (*steps, self.learning.output_channels, "H", "W")
             if found.dim() != 6 or tuple(found.shape[:4]) != expected[:4]:
                 raise UsageError(
                     f"{self.name} predicted a tensor of shape {tuple(found.shape)}; it must be "
                     f"(B, T, Q, channels, H, W) = ({', '.join(map(str, expected))})"
                 )
             return self.learning.prediction(found)
-        steps = tuple(batch.query_position.shape[:3])
         if not isinstance(found, tuple) or any(tuple(part.shape[:3]) != steps for part in found):
             raise UsageError(
                 f"{self.name} must predict one tensor, or the world's named tuple of tensors, each beginning with "
@@ -89,14 +87,11 @@ def as_runs(candidates: Iterable[Candidate], device: torch.device) -> list[Run]:
         *(e.as_run(device) for e in candidates if isinstance(e, OwnModel)),
     ]
     if strange := [e for e in candidates if not isinstance(e, Run | OwnModel | str | os.PathLike)]:
-        raise UsageError(
-            f"{strange[0]!r} cannot be evaluated; give run folders, or a model of your own as OwnModel(name=..., "
-            "world=..., predict=...)"
-        )
+        own = "a model of your own as OwnModel(name=..., world=..., predict=...)"
+        raise UsageError(f"{strange[0]!r} cannot be evaluated; give run folders, or {own}")
     if not runs:
         raise UsageError("there is nothing to evaluate; give at least one run folder or model")
-    names = [run.name for run in runs]
-    if twice := [name for name in names if names.count(name) > 1]:
+    if twice := [name for name, times in Counter(run.name for run in runs).items() if times > 1]:
         raise UsageError(f"two of the models to evaluate are called {twice[0]!r}; give them different names")
     return runs
 

@@ -1,10 +1,8 @@
 """Curves, one line per model with its interval over seeds, and references in grey: of tables, and of validations.
 
 The paper's numbers are drawn dashed, in panels of their own: they come from other data, and on a common axis a model
-that has learned nothing can look better than them.
-
-Whether a comparison is fair depends on the validations in the runs' logs: a model whose curve still rises was stopped,
-not beaten.
+that has learned nothing can look better than them. Whether a comparison is fair depends on the validations in the runs'
+logs: a model whose curve still rises was stopped, not beaten.
 """
 
 from __future__ import annotations
@@ -124,14 +122,12 @@ def _plot(axes: Any, places: Sequence[int], cells: Sequence[Cell], **style: Any)
         axes.fill_between(places, low, high, color=style["color"], alpha=0.15, lw=0)
 
 
-Points = Mapping[int, float]  # a score by the step at which it was validated
-Scores = Mapping[str, Points]  # by name
+Scores = Mapping[str, Mapping[int, float]]  # by name, then by the step at which it was validated
 
 
 def learning_curves(run: Run, scores: Sequence[str]) -> dict[str, dict[int, float]]:
-    """Of each score that the run's log has, and the loss; empty for a model from outside.
-
-    A damaged log costs the run its curve and is named; the scores, which may have taken hours, do not depend on it.
+    """Of each score that the run's log has, and the loss; empty for a model from outside. A damaged log costs the run
+    its curve and is named; the scores, which may have taken hours, do not depend on it.
     """
     found: dict[str, dict[int, float]] = {}
     records = [r for r in _records(run, "validation") if type(r.get("step")) is int and r["step"] >= 0]
@@ -162,7 +158,9 @@ def _drawn(
     entries: Sequence[Entry], curves: Mapping[str, Scores], titles: Mapping[str, str], learning: Learning
 ) -> Figure:
     figure, drawn = _panels(len(titles), min(3, len(titles)))
-    references = _references(entries)
+    # Of the first run that has them: runs that are compared were validated on the same data, or say little.
+    logged = (record for entry in entries for run in entry.runs for record in _records(run, "references"))
+    references = {name: found for name, found in next(logged, {}).items() if isinstance(found, dict)}
     for panel, (score, title) in zip(drawn, titles.items(), strict=True):
         limits = []
         for (name, label), style in zip(learning.references.items(), itertools.cycle(REFERENCE_STYLES), strict=False):
@@ -171,29 +169,17 @@ def _drawn(
                 limits.append([value])
         if score == "loss":
             panel.set_yscale("log")
-        lines = [_run_line(panel, entry, [curves[run.name].get(score, {}) for run in entry.runs]) for entry in entries]
-        _fit(panel, [line for line in lines if line], limits)
+        lines = []
+        for entry in entries:  # through the steps at which all seeds that have this score were validated
+            seeds = [points for run in entry.runs if (points := curves[run.name].get(score))]
+            steps = sorted(set.intersection(*map(set, seeds))) if seeds else []
+            if cells := [Cell(values=tuple(points[step] for points in seeds)) for step in steps]:
+                _plot(panel, steps, cells, color=entry.colour, lw=1.6, label=entry.label, zorder=3)
+                lines.append([cell.mean or 0.0 for cell in cells])
+        _fit(panel, lines, limits)
         panel.set(title=title, xlabel="step")
     legend_below(figure, drawn)
     return figure
-
-
-def _run_line(panel: Any, entry: Entry, seeds: Sequence[Points]) -> list[float]:
-    """Through the steps at which all seeds that have this score were validated; returns what it goes through."""
-    seeds = [points for points in seeds if points]
-    steps = sorted(set.intersection(*(set(points) for points in seeds))) if seeds else []
-    cells = [Cell(values=tuple(points[step] for points in seeds)) for step in steps]
-    if cells:
-        _plot(panel, steps, cells, color=entry.colour, lw=1.6, label=entry.label, zorder=3)
-    return [cell.mean or 0.0 for cell in cells]
-
-
-def _references(entries: Sequence[Entry]) -> Mapping[str, Any]:
-    """Of the first run that has them: runs that are compared were validated on the same data, or say little."""
-    for run in (run for entry in entries for run in entry.runs):
-        for record in _records(run, "references"):
-            return {name: found for name, found in record.items() if isinstance(found, dict)}
-    return {}
 
 
 def _records(run: Run, kind: str) -> list[dict[str, Any]]:

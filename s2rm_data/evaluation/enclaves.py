@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +32,7 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Enclaves:
+class Enclaves(NamedTuple):
     maps: NDArray[np.float32]  # (M, S, S), [module, y, x]
 
     def to_json(self) -> dict[str, float]:
@@ -73,16 +71,9 @@ def enclave_table(found: Mapping[str, Enclaves], runs: Sequence[Run]) -> Table |
         scores = found[run.name].to_json()
         cells = tuple(Cell(values=(scores[key],)) for key in _COLUMNS.values())
         rows.append(Row(label=f"{run.label} on {run.world}, seed {run.seed}", kind="model", cells=cells))
-    return Table(
-        name="enclaves",
-        title="How the modules share the arena",
-        caption="A module covers a position where Z(P(x), p) > 0.",
-        corner="",
-        columns=tuple(_COLUMNS),
-        rows=tuple(rows),
-        digits=2,
-        counts=("modules", "modules that cover nothing"),
-    )
+    title, caption = "How the modules share the arena", "A module covers a position where Z(P(x), p) > 0."
+    told: dict[str, Any] = {"digits": 2, "counts": ("modules", "modules that cover nothing"), "corner": ""}
+    return Table(name="enclaves", title=title, caption=caption, columns=tuple(_COLUMNS), rows=tuple(rows), **told)
 
 
 def enclave_section(
@@ -124,8 +115,7 @@ def draw_enclaves(
         panel.set(xticks=[], yticks=[])
         if mark:
             mark(panel)
-    bar = left.colorbar(picture, ax=axes.flat[:modules].tolist(), shrink=0.7)
-    bar.set_label("Z(P(x), p)", fontsize=8)
+    left.colorbar(picture, ax=axes.flat[:modules].tolist(), shrink=0.7).set_label("Z(P(x), p)", fontsize=8)
     panel = right.subplots()
     _draw_overlay(panel, maps, world, shown)
     if mark:

@@ -1,11 +1,6 @@
 """A whole evaluation: what is measured in every world that the runs are of, as typed results, as tables and as files.
 
-results.json            every number, of every run
-tables/*.csv            one line per cell: mean over seeds, interval, the paper's number
-tables.md               the tables as Markdown, to be pasted into a page or an issue
-figures/*.png, *.svg, *.pdf   each figure
-rollouts/*.gif          truth above each model
-report.html             all of it on one page that needs nothing else
+docs/evaluation.md lists the files.
 """
 
 from __future__ import annotations
@@ -44,11 +39,10 @@ FORMAT = "s2rm-data results 2"
 
 @dataclass(frozen=True, kw_only=True)
 class EvalConfig:
-    """Sequences of each group that are looked at; None is all of them.
-
-    `sequences`: for the scores with all views. `dropped_sequences`: for those with views dropped, which cost as much
-    again for every fraction. `rollout_sequences`: for roll-outs. `dropped_views`: the fractions of the views that are
-    left out; None for the world's own. `options`: those that worlds add, by name. `quick`: it was to be a first look.
+    """Sequences of each group that are looked at; None is all of them. `sequences`: for the scores with all views.
+    `dropped_sequences`: for those with views dropped, which cost as much again for every fraction. `rollout_sequences`:
+    for roll-outs. `dropped_views`: the fractions of the views that are left out; None for the world's own. `options`:
+    those that worlds add, by name. `quick`: it was to be a first look.
     """
 
     sequences: Annotated[int, at_least(1)] | None = None
@@ -94,7 +88,7 @@ class Evaluation:
         found = {}
         for name, results in self.worlds.items():
             own = self.evaluation_of(name).tables(results, entries_of(self.runs_of(name)))
-            found[name] = {**own, "gains": gains([table for tables in own.values() for table in tables])}
+            found[name] = {**own, "gains": gains(sum(own.values(), list[Table]()))}
         return found
 
     def evaluation_of(self, world: str) -> WorldEvaluation:
@@ -134,18 +128,15 @@ def evaluate(
     config, device, progress = config or EvalConfig(), device or choose_device(None), progress or Progress()
     runs = as_runs(candidates, device)
     worlds = {run.world: evaluation_of(WORLDS.load(run.world)) for run in runs}
-    _check_options(worlds, config.options)
-    contexts = {
-        name: Context(
-            store=store,
-            runs=[run for run in runs if run.world == name],
-            config=config,
-            options={o.name: o.value(config.options.get(o.name, o.default)) for o in world.world.evaluation_options},
-            device=device,
-            progress=progress,
-        )
-        for name, world in worlds.items()
-    }
+    known = [option.name for world in worlds.values() for option in world.world.evaluation_options]
+    for name in (name for name in config.options if name not in known):
+        others = did_you_mean(name, known, f"of its own it has {', '.join(known) or 'none'}")
+        raise UsageError(f"the evaluation of {' and '.join(worlds)} has no option {name!r}{others}")
+    contexts = {}
+    for name, world in worlds.items():
+        own = [run for run in runs if run.world == name]
+        asked = {o.name: o.value(config.options.get(o.name, o.default)) for o in world.world.evaluation_options}
+        contexts[name] = Context(store=store, runs=own, config=config, options=asked, device=device, progress=progress)
     plans = {name: world.plan(contexts[name]) for name, world in worlds.items()}
     progress.start(sum(world.work(contexts[name], plans[name]) for name, world in worlds.items()), 0)
     with evaluating(runs):
@@ -153,25 +144,10 @@ def evaluate(
         enclaves = enclaves_of(runs)
     settings = {key: value for name, world in worlds.items() for key, value in world.settings(contexts[name]).items()}
     scored = {group.path: group for plan in plans.values() for groups in plan.values() for group in groups}
+    digests = {path: scored[path].content_digest() for path in sorted(scored)}
     return Evaluation(
-        runs=runs,
-        store=store,
-        config=config,
-        settings=settings,
-        worlds=results,
-        enclaves=enclaves,
-        digests={path: scored[path].content_digest() for path in sorted(scored)},
+        runs=runs, store=store, config=config, settings=settings, worlds=results, enclaves=enclaves, digests=digests
     )
-
-
-def _check_options(worlds: Mapping[str, WorldEvaluation], given: Mapping[str, Any]) -> None:
-    known = [option.name for world in worlds.values() for option in world.world.evaluation_options]
-    for name in given:
-        if name not in known:
-            it_has = f"of its own it has {', '.join(known) or 'none'}"
-            raise UsageError(
-                f"the evaluation of {' and '.join(worlds)} has no option {name!r}{did_you_mean(name, known, it_has)}"
-            )
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
@@ -195,17 +171,13 @@ def write_artefacts(made: Evaluation, folder: Path) -> None:
     """Replace an earlier evaluation in the folder, at once; results of two are never mixed."""
     make_folder(folder.resolve().parent)
     with replaced_folder(folder.resolve()) as partial:
-        _write(made, partial)
-
-
-def _write(made: Evaluation, folder: Path) -> None:
-    make_folder(folder / "tables")
-    for table in made.tables.values():
-        write_whole(folder / "tables" / f"{table.name}.csv", [_text_bytes(table.to_csv())])
-    markdown = "\n".join(table.to_markdown() for table in made.tables.values())
-    write_whole(folder / "tables.md", [_text_bytes(markdown)])
-    write_whole(folder / "report.html", [_text_bytes(page(made.runs, _sections(made, folder), **_facts(made)))])
-    write_whole(folder / "results.json", [(json.dumps(made.results, indent=1) + "\n").encode()])
+        make_folder(partial / "tables")
+        for table in made.tables.values():
+            write_whole(partial / "tables" / f"{table.name}.csv", [_text_bytes(table.to_csv())])
+        markdown = "\n".join(table.to_markdown() for table in made.tables.values())
+        write_whole(partial / "tables.md", [_text_bytes(markdown)])
+        write_whole(partial / "report.html", [_text_bytes(page(made.runs, _sections(made, partial), **_facts(made)))])
+        write_whole(partial / "results.json", [(json.dumps(made.results, indent=1) + "\n").encode()])
 
 
 def _facts(made: Evaluation) -> dict[str, Any]:
@@ -237,13 +209,12 @@ def _sections(made: Evaluation, folder: Path) -> list[Section]:
         sections += world.sections(results, made.world_tables[name], own)
         if added := made.world_tables[name]["gains"]:
             text = "What each model adds to one that sees the same views and remembers nothing: the rest is reading."
-            sections.append(
-                Section(title=f"{world.world.title}: gain over no memory", text=text, tables=added, folded=True)
-            )
+            title = f"{world.world.title}: gain over no memory"
+            sections.append(Section(title=title, text=text, tables=added, folded=True))
         if curves := learning_curve_section(own.entries, world.learning, name, own):
             sections.append(curves)
     if made.enclaves:
         worlds = {name: made.evaluation_of(name) for name in made.worlds}
-        everything = page_of(next(iter(worlds)))
-        sections.append(enclave_section(made.enclaves, made.runs, worlds, made.tables["enclaves"], everything))
+        first = page_of(next(iter(worlds)))
+        sections.append(enclave_section(made.enclaves, made.runs, worlds, made.tables["enclaves"], first))
     return sections

@@ -25,7 +25,6 @@ PAPER = (
     "Rahaman, N., Goyal, A., Gondal, M. W., Wuthrich, M., Bauer, S., Sharma, Y., Bengio, Y., Schoelkopf, B.: "
     "S2RMs: Spatially Structured Recurrent Modules. arXiv:2007.06533, 2020"
 )
-_TYPES = {".png": "image/png", ".gif": "image/gif"}
 
 
 @dataclass(kw_only=True)
@@ -105,42 +104,31 @@ def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
     and notes: what the paper says of the worlds evaluated.
     """
     facts = {"quick": "", "digests": {}, "date": "", "command": "", "notes": ()} | facts
-    shown = _environment().get_template("report.html")
-    return str(
-        shown.render(
-            title="Evaluation of " + ", ".join(dict.fromkeys(run.label for run in runs)),
-            rehearsals=list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke")),
-            verdicts=_verdicts(sections),
-            paper=PAPER,
-            budget=_budget,
-            inlined=_inlined,
-            runs=runs,
-            sections=sections,
-            **facts,
-        )
-    )
+    facts["title"] = "Evaluation of " + ", ".join(dict.fromkeys(run.label for run in runs))
+    facts["rehearsals"] = list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke"))
+    facts |= {"verdicts": _verdicts(sections), "paper": PAPER, "budget": _budget, "inlined": _inlined}
+    return str(_environment().get_template("report.html").render(runs=runs, sections=sections, **facts))
 
 
 def _verdicts(sections: Sequence[Section]) -> list[_Verdict]:
     verdicts: dict[str, _Verdict] = {}
-    for table in (table for section in sections if not section.folded for table in section.tables):
-        for row in (row for row in table.rows if row.kind == "model" and row.note):
-            label = f"{row.label} on {table.world}"
-            verdict = verdicts.setdefault(label, _Verdict(label=label))
-            won, compared = table.ahead(row)
-            verdict.won, verdict.compared = verdict.won + won, verdict.compared + compared
-            if row.note.startswith("does not beat"):
-                verdict.lost.append((table, row))
+    tables = [table for section in sections if not section.folded for table in section.tables]
+    for table, row in ((t, row) for t in tables for row in t.rows if row.kind == "model" and row.note):
+        label = f"{row.label} on {table.world}"
+        verdict = verdicts.setdefault(label, _Verdict(label=label))
+        won, compared = table.ahead(row)
+        verdict.won, verdict.compared = verdict.won + won, verdict.compared + compared
+        verdict.lost += [(table, row)] if row.note.startswith("does not beat") else []
     return list(verdicts.values())
 
 
 def _budget(run: Run) -> str:
-    training = run.config
-    if not training:
+    if not (training := run.config):
         return "trained elsewhere"
     steps = f"{training['steps']:,} steps" if training.get("steps") else f"{training.get('epochs', '?')} epochs"
     return steps + (f", batches of {training['batch_size']}" if training.get("batch_size") else "")
 
 
 def _inlined(path: Path) -> str:
-    return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    """A PNG or GIF."""
+    return f"data:image/{path.suffix[1:]};base64,{base64.b64encode(path.read_bytes()).decode()}"

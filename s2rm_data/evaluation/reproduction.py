@@ -52,9 +52,8 @@ class WorldSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores.
-
-    A name such as `lstm+skip` is the model with that field set.
+    """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores. A
+    name such as `lstm+skip` is the model with that field set.
     """
 
     models: Mapping[str, int]
@@ -156,25 +155,24 @@ class Plan:
         try:
             return float(json.loads(read_regular(summary, MOST_BYTES))["best_validation_loss"])
         except (ValueError, TypeError, LookupError, RecursionError, OverflowError, OSError):
-            raise DamagedStoreError(
-                f"{summary} is damaged; remove the folder {folder}, and the search of this rate is repeated"
-            ) from None
+            cure = f"remove the folder {folder}, and the search of this rate is repeated"
+            raise DamagedStoreError(f"{summary} is damaged; {cure}") from None
 
     def search_markdown(self, world: str) -> str:
         """The validation losses of the search as a table; those of the rates that were taken in bold."""
         from s2rm_data.evaluation.runs import look_of  # PyTorch, which a help text does not need
         from s2rm_data.evaluation.tables import markdown_line
 
-        lines = [markdown_line(["validation loss in the search", *(f"{rate:g}" for rate in self.rates)])]
-        lines.append(markdown_line(["---"] * (1 + len(self.rates))))
+        rows = [["validation loss in the search", *(f"{rate:g}" for rate in self.rates)]]
+        rows.append(["---"] * (1 + len(self.rates)))
         for model in self.worlds[world].models:
             losses = {rate: self.search_loss(world, model, rate) for rate in self.rates}
             texts = {rate: "–" if loss is None else f"{loss:.3f}" for rate, loss in losses.items()}
             taken = self.chosen_rate(world, model)
             texts[taken] = f"**{texts[taken]}**"
             name, _, variant = model.partition("+")
-            lines.append(markdown_line([look_of(name, skip=variant == "skip").title, *texts.values()]))
-        return "\n".join(lines) + "\n"
+            rows.append([look_of(name, skip=variant == "skip").title, *texts.values()])
+        return "".join(markdown_line(row) + "\n" for row in rows)
 
     def evaluation_job(self, world: str) -> Job:
         models = self.worlds[world].models
@@ -183,12 +181,8 @@ class Plan:
         runs = [word for folder in usable for word in ("--run", str(folder))]
         out = self.folder / "results" / world
         options = ["--store", str(self.store), "--out", str(out), "--overwrite", *EVALUATED[self.size]]
-        return Job(
-            name=f"{world} results",
-            program="eval",
-            arguments=(*runs, *options, *self._plugins),
-            result=out / "results.json",
-        )
+        words = (*runs, *options, *self._plugins)
+        return Job(name=f"{world} results", program="eval", arguments=words, result=out / "results.json")
 
     @property
     def _plugins(self) -> tuple[str, ...]:
@@ -206,10 +200,5 @@ class Plan:
         words += ["--set", f"{variant}=true"] if variant else []
         words += ["--steps", steps, "--lr", repr(rate), "--seed", seed, "--set", "threads=1"]
         words += ["--out", folder, "--resume", "-q"]
-        return Job(
-            name=f"{world} {model}, seed {seed}, rate {rate:g}",
-            program="train",
-            arguments=(*(str(word) for word in words), *self._plugins),
-            result=folder / "summary.json",
-            steps=steps,
-        )
+        title, arguments = f"{world} {model}, seed {seed}, rate {rate:g}", (*map(str, words), *self._plugins)
+        return Job(name=title, program="train", arguments=arguments, result=folder / "summary.json", steps=steps)

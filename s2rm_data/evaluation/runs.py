@@ -30,9 +30,8 @@ _STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How a model appears in tables and figures; `colour` empty: one that is still free.
-
-    `reference`: among what others are compared with. `in_paper`: the paper's number of this model is one of it.
+    """How a model appears in tables and figures; `colour` empty: one that is still free. `reference`: among what others
+    are compared with. `in_paper`: the paper's number of this model is one of it.
     """
 
     title: str
@@ -45,30 +44,22 @@ class Look:
 
 
 def look_of(model_name: str, *, skip: bool = False) -> Look:
-    """What the model's class says of itself; a model that is not registered has its name only.
-
-    With a skip that its class does not have by itself it is another model, with a name of its own.
+    """What the model's class says of itself; a model that is not registered has its name only. With a skip that its
+    class does not have by itself it is another model, with a name of its own.
     """
     if model_name not in MODELS.names():
         return Look(title=model_name)
     model: type[WorldModel] = MODELS.load(model_name)
-    look = Look(
-        title=model.title or model_name,
-        colour=model.colour,
-        marker=model.marker,
-        place=model.place,
-        oracle=model.needs_next_views,
-        reference=model.is_reference,
-    )
+    shown: dict[str, Any] = {"title": model.title or model_name, "colour": model.colour, "marker": model.marker}
+    look = Look(**shown, place=model.place, oracle=model.needs_next_views, reference=model.is_reference)
     varied = skip and not model.is_reference
     return replace(look, title=f"{look.title} + skip", colour="", in_paper=False) if varied else look
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config.
-
-    `facts` is what the run keeps of each of its groups (`Learning.describe`). A model from outside has no folder.
+    """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config. `facts` is what
+    the run keeps of each of its groups (`Learning.describe`). A model from outside has no folder.
     """
 
     name: str
@@ -109,16 +100,10 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         chosen = ("preset", "steps", "epochs", "batch_size", "window", "lr", "schedule")
-        return {
-            "label": self.label,
-            "model": self.model_name,
-            "task": self.world,
-            "seed": self.seed,
-            "parameters": self.parameters,
-            "groups": list(self.groups),
-            "training": {key: self.config[key] for key in chosen if key in self.config},
-            "path": "" if self.path is None else str(self.path),
-        }
+        training = {key: self.config[key] for key in chosen if key in self.config}
+        named = {"label": self.label, "model": self.model_name, "task": self.world, "seed": self.seed}
+        made = {"parameters": self.parameters, "groups": list(self.groups), "training": training}
+        return {**named, **made, "path": "" if self.path is None else str(self.path)}
 
 
 def view_of(runs: Sequence[Run]) -> dict[str, Any]:
@@ -135,19 +120,15 @@ def view_of(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
-    """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`).
-
-    Runs that come with the package are found by their names.
+    """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`). Runs
+    that come with the package are found by their names.
     """
     found: list[Path] = []
     for path in map(run_folder, paths):
-        if (path / CONFIG).exists():
-            inside = [path]
-        elif path.is_dir():
-            inside = _finished(path)
-        else:
+        is_one = (path / CONFIG).exists()
+        if not is_one and not path.is_dir():
             raise no_run(path)
-        if not inside:
+        if not (inside := [path] if is_one else _finished(path)):
             raise UsageError(f"{path} is not a run folder of s2rm-train, nor are there any in it: no {CONFIG}")
         found += inside
     return list(dict.fromkeys(found))
@@ -202,9 +183,8 @@ def store_of(runs: Iterable[Run]) -> StorePath:
     path = next(iter(paths), "")
     found = store_path(path) if path else None
     if found is None or (isinstance(found, Path) and not found.exists()):
-        raise UsageError(
-            f"the store the runs were trained on ({path or 'unknown'}) is not there; name one with --store"
-        )
+        gone = f"the store the runs were trained on ({path or 'unknown'}) is not there"
+        raise UsageError(f"{gone}; name one with --store")
     return found
 
 
@@ -212,10 +192,8 @@ def _load_model(folder: Path, config: dict[str, Any]) -> WorldModel:
     load_model = needed("s2rm_data.models.weights", "train", "reading weights").load_model
     path = folder / WEIGHTS
     if not path.exists():
-        raise UsageError(
-            f"{folder} has no weights ({WEIGHTS}): its training has not reached its first validation; resume it with "
-            f"s2rm-train --resume --out {folder}"
-        )
+        why = f"has no weights ({WEIGHTS}): its training has not reached its first validation"
+        raise UsageError(f"{folder} {why}; resume it with s2rm-train --resume --out {folder}")
     MODELS.require(config["model"])
     WORLDS.require(config["task"])
     try:

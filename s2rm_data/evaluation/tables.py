@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -47,11 +47,8 @@ class Comparison:
     references: Mapping[str, Scores]
 
     def column(self, score: str, paper: Mapping[str, float] | None = None) -> Column:
-        return Column(
-            runs={name: scores[score] for name, scores in self.runs.items() if score in scores},
-            references={name: scores[score] for name, scores in self.references.items() if score in scores},
-            paper=paper or {},
-        )
+        runs, references = ({n: s[score] for n, s in of.items() if score in s} for of in (self.runs, self.references))
+        return Column(runs=runs, references=references, paper=paper or {})
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -107,9 +104,8 @@ class Row:
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Larger is better in every column. `in_distribution`: the columns of what the models were trained on. `counts`:
-    the columns of whole numbers.
-
-    `short`: names under which it is found beside its own, if no other table evaluated with it has them.
+    the columns of whole numbers. `short`: names under which it is found beside its own, if no other table evaluated
+    with it has them.
     """
 
     name: str
@@ -160,20 +156,17 @@ class Table:
         writer.writerow(["row", "kind", "column", "mean", "interval_half_width", "runs", "values", "paper", "note"])
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                values = ";".join(repr(value) for value in cell.values)
-                written = ["" if v is None else repr(v) for v in (cell.mean, cell.half_width)]
-                shown = "" if cell.paper is None else repr(cell.paper)
-                writer.writerow([row.label, row.kind, column, *written, len(cell.values), values, shown, row.note])
+                numbers = (cell.mean, cell.half_width, cell.paper)
+                mean, half, paper = ("" if number is None else repr(number) for number in numbers)
+                values = (len(cell.values), ";".join(map(repr, cell.values)))
+                writer.writerow([row.label, row.kind, column, mean, half, *values, paper, row.note])
         return text.getvalue()
 
     def to_markdown(self) -> str:
         """Title, caption and rows; the best model in bold, the paper's number in brackets."""
-        lines = [f"### {self.title}", "", self.caption, ""]
-        lines += [markdown_line([self.corner, *self.columns]), markdown_line(["---"] * (1 + len(self.columns)))]
-        for row in self.rows:
-            cells = [self._cell_text(row, column) for column in range(len(self.columns))]
-            lines.append(markdown_line([row.label, *cells]))
-        return "\n".join(lines) + "\n"
+        rows = [[row.label, *(self._cell_text(row, n) for n in range(len(self.columns)))] for row in self.rows]
+        lines = map(markdown_line, ([self.corner, *self.columns], ["---"] * (1 + len(self.columns)), *rows))
+        return "\n".join([f"### {self.title}", "", self.caption, "", *lines, ""])
 
     def _cell_text(self, row: Row, column: int) -> str:
         cell, digits = row.cells[column], 0 if self.columns[column] in self.counts else self.digits
@@ -194,8 +187,7 @@ class Table:
 
 def markdown_line(words: Sequence[str]) -> str:
     """One row of a table in Markdown."""
-    escaped = [word.replace("|", r"\|") for word in words]
-    return f"| {' | '.join(escaped)} |"
+    return "| " + " | ".join(word.replace("|", r"\|") for word in words) + " |"
 
 
 class Tables(Mapping[str, Table]):
@@ -212,8 +204,8 @@ class Tables(Mapping[str, Table]):
         found = self._tables.get(name) or self._short.get(name)
         if found is None:
             names = [*self._tables, *self._short]
-            there_are = f"there are {', '.join(names)}"
-            raise UnknownNameError(f"there is no table {name!r}{did_you_mean(name, names, there_are)}")
+            others = did_you_mean(name, names, f"there are {', '.join(names)}")
+            raise UnknownNameError(f"there is no table {name!r}{others}")
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -237,15 +229,14 @@ def compare(
     """
     described = {name: Reference(title=r) if isinstance(r, str) else r for name, r in references.items()}
     values = {name: [column.references.get(name) for column in columns.values()] for name in described}
-    limits = {name: own for name, own in values.items() if described[name].direction == "below"}
     trained = {entry.label: _cells(entry, columns) for entry in entries if entry.look.reference}
-    limits |= {label: [cell.mean for cell in cells] for label, cells in trained.items()}
-    titles = {**{name: r.title for name, r in described.items()}, **{label: label for label in trained}}
+    limits = [(r.title, values[name]) for name, r in described.items() if r.direction == "below"]
+    limits += [(label, [cell.mean for cell in cells]) for label, cells in trained.items()]
     rows = []
     for entry in (entry for entry in entries if not entry.look.reference):
         cells, look = _cells(entry, columns), entry.look
         shown: dict[str, Any] = {"colour": entry.colour, "marker": look.marker, "oracle": look.oracle}
-        note = _note(cells, list(columns), limits, titles)
+        note = _note(cells, columns, limits)
         rows.append(Row(label=entry.label, model=look.title, kind="model", cells=cells, note=note, **shown))
     for name, r in described.items():
         cells = tuple(Cell(values=() if value is None else (value,)) for value in values[name])
@@ -265,10 +256,8 @@ def compare(
 def _cells(entry: Entry, columns: Mapping[str, Column]) -> tuple[Cell, ...]:
     found = [[column.runs.get(run.name) for run in entry.runs] for column in columns.values()]
     papers = [column.paper.get(entry.paper_name) for column in columns.values()]
-    return tuple(
-        Cell(values=tuple(v for v in values if v is not None), paper=paper)
-        for values, paper in zip(found, papers, strict=True)
-    )
+    values = [tuple(v for v in own if v is not None) for own in found]
+    return tuple(Cell(values=own, paper=paper) for own, paper in zip(values, papers, strict=True))
 
 
 def gains(tables: Sequence[Table]) -> list[Table]:
@@ -315,18 +304,13 @@ def _gain(cell: Cell, without: Cell) -> Cell:
     return Cell() if mean is None else Cell(values=tuple(v - mean for v in cell.values), against=without.values)
 
 
-def _note(
-    cells: Sequence[Cell],
-    columns: Sequence[str],
-    limits: Mapping[str, Sequence[float | None]],
-    references: Mapping[str, str],
-) -> str:
-    """Which references the model does not beat, and in which columns."""
+def _note(cells: Sequence[Cell], columns: Iterable[str], limits: Sequence[tuple[str, Sequence[float | None]]]) -> str:
+    """Which references (title, values) the model does not beat, and in which columns."""
     failures = []
-    for name, values in limits.items():
+    for title, values in limits:
         known = [(c, cell.mean, v) for c, cell, v in zip(columns, cells, values, strict=True) if v is not None]
         lost = {c: mean <= v for c, mean, v in known if mean is not None}
         if any(lost.values()):
             where = "everywhere" if all(lost.values()) else "at " + ", ".join(c for c in lost if lost[c])
-            failures.append(f"{references[name]} ({where})")
+            failures.append(f"{title} ({where})")
     return f"does not beat: {'; '.join(failures)}" if failures else "beats every reference"

@@ -31,16 +31,14 @@ class RunPredictor:
         self._results: OrderedDict[tuple[Any, ...], tuple[Piece, Any]] = OrderedDict()
 
     def runs(self) -> list[Mapping[str, Any]]:
-        return [
-            {
-                "name": run.name,
-                "label": run.label,
-                "world": run.world,
-                "rolls_out": run.rolls_out and self._worlds[run.world].shows_roll_outs,
-                "enclaves": has_enclaves(run.model),
-            }
-            for run in self._runs.values()
-        ]
+        found: list[Mapping[str, Any]] = []
+        for run in self._runs.values():
+            can = {"rolls_out": self._rolls_out(run), "enclaves": has_enclaves(run.model)}
+            found.append({"name": run.name, "label": run.label, "world": run.world, **can})
+        return found
+
+    def _rolls_out(self, run: Run) -> bool:
+        return run.rolls_out and self._worlds[run.world].shows_roll_outs
 
     def prediction(self, run: str, group: Group, number: int, *, index: int, start: int, dropped: float) -> Addition:
         key, own = (run, group.path, number, start, dropped), self._runs[run]
@@ -56,7 +54,7 @@ class RunPredictor:
         world = self._worlds[run.world]
         if world_of(group).name != run.world:
             raise UsageError(f"{run.name} was trained on {run.world}; it cannot predict {group.path}")
-        if start and not (run.rolls_out and world.shows_roll_outs):
+        if start and not self._rolls_out(run):
             raise UsageError(f"{run.name} cannot be rolled out")
         world.checked([run], {"shown": [group]})
         piece = piece_of(group, number, device=self._device, view=run.view)
@@ -72,6 +70,5 @@ class RunPredictor:
             raise UsageError(f"{run} has no enclaves: its model has no modules with places")
         maps = found[run].maps
         extent = (0.0, 0.0, float(maps.shape[2]), float(maps.shape[1]))
-        return Addition(
-            layers=(Stack(title="enclaves", values=maps, extent=extent, colours=SAFE_COLOURS, part="module"),)
-        )
+        layer = Stack(title="enclaves", values=maps, extent=extent, colours=SAFE_COLOURS, part="module")
+        return Addition(layers=(layer,))

@@ -68,12 +68,10 @@ class OneStepResults:
 
 
 class WorldEvaluation:
-    """Of any world.
-
-    `dropped_views`: fractions of the views that are left out, one after the other. `image_words`, `arena_words`: what
-    messages call an image and an arena. `position_unit`: of positions in figures; `y_down`: rows of the arena are drawn
-    downwards. `paper_note`: what the paper says of this world. `reproduction`: its part of `s2rm-reproduce`, None for
-    no part. `shows_roll_outs`: `foresee` can be asked with a start.
+    """Of any world. `dropped_views`: fractions of the views that are left out, one after the other. `image_words`,
+    `arena_words`: what messages call an image and an arena. `position_unit`: of positions in figures; `y_down`: rows of
+    the arena are drawn downwards. `paper_note`: what the paper says of this world. `reproduction`: its part of
+    `s2rm-reproduce`, None for no part. `shows_roll_outs`: `foresee` can be asked with a start.
     """
 
     dropped_views: ClassVar[tuple[float, ...]] = tuple(round(0.1 * n, 1) for n in range(10))
@@ -132,10 +130,8 @@ class WorldEvaluation:
     def evaluate(self, context: Context, plan: Plan) -> WorldResults:
         limit = context.config.sequences
         groups = {self.split(group): group for group in plan["test"]}
-        return OneStepResults(
-            one_step={split: self.one_step(context, [group], (0.0,), limit)[0.0] for split, group in groups.items()},
-            sequences={split: count(group, limit) for split, group in groups.items()},
-        )
+        one_step = {split: self.one_step(context, [group], (0.0,), limit)[0.0] for split, group in groups.items()}
+        return OneStepResults(one_step=one_step, sequences={s: count(group, limit) for s, group in groups.items()})
 
     def split(self, group: Group) -> str:
         return group.path.removeprefix(f"{self.world.name}/")
@@ -143,38 +139,33 @@ class WorldEvaluation:
     def one_step(
         self, context: Context, groups: Sequence[Group], fractions: Sequence[float], limit: int | None
     ) -> dict[float, Comparison]:
-        """Scores one step ahead with each fraction of the views dropped, pooled over the groups.
-
-        `limit` is of each group. The progress is advanced by sequences, runs and fractions.
+        """Scores one step ahead with each fraction of the views dropped, pooled over the groups. `limit` is of each
+        group. The progress is advanced by sequences, runs and fractions.
         """
-        counts: dict[tuple[float, str], Any] = {}
+        counts: dict[tuple[float | str, ...], Any] = {}  # by fraction and name
 
-        def add(fraction: float, name: str, found: Any) -> None:
-            counts[fraction, name] = counts[fraction, name].plus(found) if (fraction, name) in counts else found
+        def add(*key: float | str, added: Any) -> None:
+            counts[key] = counts[key].plus(added) if key in counts else added
 
         with torch.inference_mode():
             blocks = (pieces(group, limit=limit, device=context.device, view=context.view) for group in groups)
             for piece in itertools.chain.from_iterable(blocks):
                 for fraction in fractions:
                     for name, found in self.reference_counts(piece, fraction).items():
-                        add(fraction, name, found)
+                        add(fraction, name, added=found)
                 for run in context.runs:
                     own = Encoded(run.model, piece.batch) if isinstance(run.model, WorldModel) else run
                     for fraction in fractions:
                         prediction = own.predict(piece.dropped(fraction))
-                        add(fraction, run.name, self.learning.count(piece.source, prediction, piece.batch))
+                        add(fraction, run.name, added=self.learning.count(piece.source, prediction, piece.batch))
                         context.progress.advance(len(piece.requests))
-        return {
-            fraction: Comparison(
-                runs={run.name: counts[fraction, run.name].scores() for run in context.runs},
-                references={
-                    name: self.reference_scores(counts[fraction, name])
-                    for name in self.learning.references
-                    if (fraction, name) in counts
-                },
-            )
-            for fraction in fractions
-        }
+        found = {}
+        for f in fractions:
+            known = [name for name in self.learning.references if (f, name) in counts]
+            references = {name: self.reference_scores(counts[f, name]) for name in known}
+            runs = {run.name: counts[f, run.name].scores() for run in context.runs}
+            found[f] = Comparison(runs=runs, references=references)
+        return found
 
     def reference_counts(self, piece: Piece, fraction: float) -> dict[str, Any]:
         """Counts of every reference, by name, when this fraction of the views is dropped."""

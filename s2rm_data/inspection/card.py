@@ -1,12 +1,7 @@
 """A data card: what is in a store, in the form in which data sets are published.
 
-    write_card(Store("data.zarr"), Path("card"), About())
-    card/README.md          front matter, contents, statistics, pictures, how it was made, licence, citation
-    card/croissant.json     the same for programs (https://docs.mlcommons.org/croissant)
-    card/images/            a contact sheet and an animation per world, and the figure of its statistics
-
-What the card says of a world is the world's own (`Inspection.about`, `tags`); texts that come from the store are
-escaped.
+docs/publishing.md lists its files. What the card says of a world is the world's own (`Inspection.about`, `tags`); texts
+that come from the store are escaped.
 
 For programs the store is one set of files, whose root document has its SHA-256 there and seals all others. The record
 set `arrays` says what every array is. Groups that lie beside the card as Parquet (`s2rm-data export -f parquet`) are
@@ -111,13 +106,11 @@ def write_card(store: Store, folder: Path, about: About, progress: Progress | No
 
 def _parts(groups: Sequence[Group], progress: Progress) -> list[_Part]:
     progress.start(sum(len(group) for group in groups), 0)
-    worlds = {str(group.settings["generator"]): world_of(group) for group in groups}
     parts = []
-    for name, world in worlds.items():
+    for name in dict.fromkeys(group.settings["generator"] for group in groups):
         own = [group for group in groups if group.settings["generator"] == name]
         inspection = inspection_of(own[0])
-        stats = [inspection.statistics(group, progress) for group in own]
-        parts.append(_Part(world=world, inspection=inspection, groups=own, stats=stats))
+        parts.append(_Part(world_of(own[0]), inspection, own, [inspection.statistics(g, progress) for g in own]))
     return parts
 
 
@@ -164,26 +157,19 @@ def _front_matter(parts: Sequence[_Part], about: About, parquet: dict[str, Path]
     size = next((words for limit, words in _SIZES if count < limit), "n>1M")
     fields: dict[str, Any] = {"pretty_name": about.title, "license": about.licence, "tags": list(about.tags),
                               "size_categories": [size]}  # fmt: skip
-    configs = _configs(parts, parquet)
-    if configs:
-        fields["configs"] = [
-            {"config_name": config, "data_files": [{"split": split, "path": parquet[g].name} for split, g in files]}
-            for config, files in configs.items()
-        ]
+    for config, files in _configs(parts, parquet).items():
+        held = [{"split": split, "path": parquet[group].name} for split, group in files]
+        fields.setdefault("configs", []).append({"config_name": config, "data_files": held})
     return [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
 
 
 def _configs(parts: Sequence[_Part], parquet: Container[str]) -> dict[str, list[tuple[str, str]]]:
     """(split, group) by the names under which `datasets` loads them; all splits of a name must have the same columns.
-
     The name is that of the folder, as in `bballs`, for groups like the folder's `train` (else like its first one), and
     that of the group, as in `bballs-test_5`, for others, such as those with another number of balls.
     """
-    columns = {
-        group.path: [(name, array.dtype, array.shape[1:]) for name, array in group.arrays.items()]
-        for part in parts
-        for group in part.groups
-    }
+    groups = [group for part in parts for group in part.groups]
+    columns = {g.path: [(name, array.dtype, array.shape[1:]) for name, array in g.arrays.items()] for g in groups}
     configs: dict[str, list[tuple[str, str]]] = {}
     for path in columns:
         folder, _, split = path.rpartition("/")
@@ -211,9 +197,8 @@ def _section(part: _Part, images: list[str]) -> list[str]:
 
 def _statistics(stats: Sequence[GroupStats]) -> list[str]:
     columns = [entry.row | entry.details for entry in stats]
-    names = dict.fromkeys(name for column in columns for name in column)
     lines = ["| | " + " | ".join(plain(entry.short_name) for entry in stats) + " |", "|---" * (len(stats) + 1) + "|"]
-    for name in names:
+    for name in dict.fromkeys(name for column in columns for name in column):
         cells = [_cell(column.get(name)) for column in columns]
         lines.append(f"| {plain(name.replace('_', ' '))} | {' | '.join(cells)} |")
     return lines
@@ -227,12 +212,10 @@ def _cell(value: Any) -> str:
 
 def _making(groups: Sequence[Group]) -> list[str]:
     lines = ["### How it was made", "", "These commands make the same bytes again, on any machine:", "", "```sh"]
-    commands = dict.fromkeys(str(group.attributes.get("command", "unknown")) for group in groups)
+    commands = (str(group.attributes.get("command", "unknown")) for group in groups)
     lines += dict.fromkeys("".join(c if c.isprintable() and c != "`" else "?" for c in text) for text in commands)
-    lines += ["```", ""]
-    settings = groups[0].settings
-    version, package = settings.get("generator_version", "?"), groups[0].attributes.get("package", "?")
-    return [*lines, f"Generator version {plain(str(version))}, {plain(str(package))}.", ""]
+    version, package = groups[0].settings.get("generator_version", "?"), groups[0].attributes.get("package", "?")
+    return [*lines, "```", "", f"Generator version {plain(str(version))}, {plain(str(package))}.", ""]
 
 
 def plain(text: str) -> str:
@@ -255,19 +238,13 @@ def _croissant(mlc: Any, store: Store, groups: Sequence[Group], about: About, pa
     ]
     records = [_arrays(mlc, groups)]
     records += [_rows(mlc, group, parquet[group.path].name) for group in groups if group.path in parquet]
-    metadata = mlc.Metadata(
-        name=about.title,
-        description=about.description,
-        license=[about.licence_url],
-        url=about.url,
-        cite_as=about.citation,
-        version=about.version,
-        keywords=list(about.tags),
-        date_published=datetime.fromisoformat(about.published),
-        creators=[mlc.Organization(name=about.author, url=about.url)],
-        distribution=distribution,
-        record_sets=records,
-    )
+    told: dict[str, Any] = {
+        "name": about.title, "description": about.description, "license": [about.licence_url], "url": about.url,
+        "cite_as": about.citation, "version": about.version, "keywords": list(about.tags),
+        "date_published": datetime.fromisoformat(about.published),
+        "creators": [mlc.Organization(name=about.author, url=about.url)],
+    }  # fmt: skip
+    metadata = mlc.Metadata(**told, distribution=distribution, record_sets=records)
     return (json.dumps(metadata.to_json(), indent=1, default=str) + "\n").encode()
 
 
@@ -278,30 +255,22 @@ def _file(mlc: Any, name: str, data: bytes, encoding: str, description: str) -> 
 
 def _arrays(mlc: Any, groups: Sequence[Group]) -> Any:
     """One record per array, held in the document itself."""
-    rows = []
-    for group in groups:
-        for name, array in group.arrays.items():
-            words = (str(array.layout.attributes.get(key, "")) for key in ("description", "units"))
-            rows.append((group.path, name, str(array.dtype), array.words(), *words))
-    fields = [
-        mlc.Field(id=f"arrays/{name}", name=name, description=f"The array's {name}.", data_types=[mlc.DataType.TEXT])
-        for name in _COLUMNS
-    ]
+    rows, text = [], [mlc.DataType.TEXT]
+    for group, (name, array) in ((g, item) for g in groups for item in g.arrays.items()):
+        words = (str(array.layout.attributes.get(key, "")) for key in ("description", "units"))
+        rows.append((group.path, name, str(array.dtype), array.words(), *words))
+    told = {name: f"The array's {name}." for name in _COLUMNS}
+    fields = [mlc.Field(id=f"arrays/{n}", name=n, description=said, data_types=text) for n, said in told.items()]
     data = [{f"arrays/{name}": value for name, value in zip(_COLUMNS, row, strict=True)} for row in rows]
     return mlc.RecordSet(id="arrays", name="arrays", description="Every array of the store.", fields=fields, data=data)
 
 
 def _rows(mlc: Any, group: Group, file: str) -> Any:
-    fields = [
-        mlc.Field(
-            id=f"{group.path}/{name}",
-            name=name,
-            description=str(array.layout.attributes.get("description", name)),
-            data_types=[getattr(mlc.DataType, array.dtype.name.upper())],
-            is_array=True if array.shape[1:] else None,
-            array_shape=",".join(map(str, array.shape[1:])) or None,
-            source=mlc.Source(file_object=file, extract=mlc.Extract(column=name)),
-        )
-        for name, array in group.arrays.items()
-    ]
+    fields = []
+    for name, array in group.arrays.items():
+        shape, words = array.shape[1:], str(array.layout.attributes.get("description", name))
+        held = {"is_array": True if shape else None, "array_shape": ",".join(map(str, shape)) or None}
+        source = mlc.Source(file_object=file, extract=mlc.Extract(column=name))
+        told = {"description": words, "data_types": [getattr(mlc.DataType, array.dtype.name.upper())], **held}
+        fields.append(mlc.Field(id=f"{group.path}/{name}", name=name, source=source, **told))
     return mlc.RecordSet(id=group.path, name=group.path, description=f"Sequences of {group.path}.", fields=fields)

@@ -54,8 +54,7 @@ def export(
     progress: Progress | None = None,
 ) -> Path:
     """The file or folder made of the first `count` sequences (None: all); `progress` is advanced by `work_of` these."""
-    chosen: ExportFormat = EXPORT_FORMATS.load(form)
-    total = _count(group, count)
+    chosen, total = EXPORT_FORMATS.load(form), _count(group, count)
     target = folder / (group.path.replace("/", "-") + chosen.suffix)
     if os.path.lexists(target) and not overwrite:
         raise ConflictError(f"{target} is there already; choose another --out, or replace it with --overwrite")
@@ -98,5 +97,4 @@ def attributes_of(group: Group) -> str:
 
 def described(array: StoredArray) -> dict[str, Any]:
     """The array's attributes, without those on how the store packs it."""
-    packing = {PACKED_BITS, "bit_order", "unpack"}
-    return {key: value for key, value in array.layout.attributes.items() if key not in packing}
+    return {k: v for k, v in array.layout.attributes.items() if k not in (PACKED_BITS, "bit_order", "unpack")}

@@ -52,10 +52,9 @@ class Arena:
 
 @dataclass(frozen=True, kw_only=True)
 class Raster:
-    """Values on a grid that fills `extent`, its first row at the low end of y.
-
-    values (T, H, W), or (1, H, W) if nothing changes; `bits`: (T, H, ceil(W / 8)) packed, most significant bit first.
-    Bytes (T, H, W, 3) are colours as they are; the palette is then their legend.
+    """Values on a grid that fills `extent`, its first row at the low end of y. values (T, H, W), or (1, H, W) if
+    nothing changes; `bits`: (T, H, ceil(W / 8)) packed, most significant bit first. Bytes (T, H, W, 3) are colours as
+    they are; the palette is then their legend.
     """
 
     title: str
@@ -149,9 +148,8 @@ class Marks:
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """Maps of the arena that lie over one another, one per part of something: all at once, or one of them.
-
-    values (M, H, W) from 0 to 1, the first row at the low end of y.
+    """Maps of the arena that lie over one another, one per part of something: all at once, or one of them. values (M,
+    H, W) from 0 to 1, the first row at the low end of y.
     """
 
     title: str

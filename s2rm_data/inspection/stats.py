@@ -20,9 +20,8 @@ BLOCK = 200  # sequences read at once
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStats:
-    """`row` is the group's column of the table, and `details` are further lines of it that JSON gives otherwise.
-
-    Maps are (side, side) arrays; histograms (edges, counts); curves (T,) arrays.
+    """`row` is the group's column of the table, and `details` are further lines of it that JSON gives otherwise. Maps
+    are (side, side) arrays; histograms (edges, counts); curves (T,) arrays.
     """
 
     group: str
@@ -35,17 +34,10 @@ class GroupStats:
     shares: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "generator": self.generator,
-            **self.row,
-            "maps": {name: np.round(values, 6).tolist() for name, values in self.maps.items()},
-            "histograms": {
-                name: {"edges": edges.tolist(), "counts": counts.tolist()}
-                for name, (edges, counts) in self.histograms.items()
-            },
-            "curves": {name: np.round(values, 6).tolist() for name, values in self.curves.items()},
-            "shares": self.shares,
-        }
+        maps, curves = ({n: np.round(v, 6).tolist() for n, v in of.items()} for of in (self.maps, self.curves))
+        shown = {n: {"edges": e.tolist(), "counts": c.tolist()} for n, (e, c) in self.histograms.items()}
+        drawn = {"maps": maps, "histograms": shown, "curves": curves, "shares": self.shares}
+        return {"generator": self.generator, **self.row, **drawn}
 
     @property
     def short_name(self) -> str:
@@ -88,17 +80,12 @@ def array_stats(group: Group, progress: Progress) -> GroupStats:
     for block in blocks(group, names, progress):
         for name, values in block.items():
             moments[name].add(values)
-            by_step = values.reshape(len(values), len(sums[name]), -1)
-            sums[name] += by_step.sum((0, 2), dtype=np.float64)
+            sums[name] += values.reshape(len(values), len(sums[name]), -1).sum((0, 2), dtype=np.float64)
     row: dict[str, Any] = {"sequences": len(group)}
     for name, found in moments.items():
-        row |= {
-            f"{name}_count": found.count,
-            f"{name}_mean": round(found.mean, 6),
-            f"{name}_sd": round(found.deviation, 6),
-            f"{name}_min": round(found.low, 6) if found.count else None,
-            f"{name}_max": round(found.high, 6) if found.count else None,
-        }
+        low, high = (round(end, 6) if found.count else None for end in (found.low, found.high))
+        own = {"count": found.count, "mean": round(found.mean, 6), "sd": round(found.deviation, 6)}
+        row |= {f"{name}_{key}": value for key, value in {**own, "min": low, "max": high}.items()}
     curves = {name: sums[name] * len(sums[name]) / max(moments[name].count, 1) for name in names}
     return GroupStats(group=group.path, generator=str(group.settings["generator"]), row=row, curves=curves)
 

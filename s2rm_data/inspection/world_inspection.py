@@ -122,8 +122,8 @@ def preview(group: Group, number: int = 0, *, rows: int = 6, **options: Any) -> 
     inspection = inspection_of(group)
     known = {option.name: option for option in inspection.preview_options}
     for name in options.keys() - known.keys():
-        it_has = f"it has {', '.join(known) or 'none'}"
-        raise UsageError(f"the preview of {group.path} has no option {name!r}{did_you_mean(name, known, it_has)}")
+        others = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
+        raise UsageError(f"the preview of {group.path} has no option {name!r}{others}")
     if not 0 <= number < len(group):
         raise UsageError(f"number {number} is out of range; {group.path} has 0 to {len(group) - 1}")
     values = {name: option.value(options.get(name, option.default)) for name, option in known.items()}
@@ -141,8 +141,7 @@ def save_stats(found: Sequence[tuple[Group, GroupStats]], folder: Path) -> list[
     paths = [folder / "stats.json"]
     text = json.dumps({entry.group: entry.to_json() for _, entry in found}, indent=1) + "\n"
     write_whole(paths[0], [text.encode()])
-    worlds = {entry.generator: inspection_of(group) for group, entry in found}
-    for name, inspection in worlds.items():
+    for name, inspection in {entry.generator: inspection_of(group) for group, entry in found}.items():
         entries = [entry for _, entry in found if entry.generator == name]
         paths += save_figure(inspection.draw_statistics(entries), folder / name)
     return paths

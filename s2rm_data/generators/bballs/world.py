@@ -27,8 +27,7 @@ def _radius(given: Any) -> float | tuple[float, float]:
 
 def _gravity(given: Any) -> tuple[float, float]:
     """`0.2`, downwards, or `x,y`, as a pair (x, y)."""
-    parts = _numbers(given)
-    if len(parts) not in (1, 2):
+    if len(parts := _numbers(given)) not in (1, 2):
         raise UsageError("it must be one number, downwards, or two as x,y, in px/frame²")
     return (0.0, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
@@ -69,93 +68,47 @@ def _numbers(given: Any) -> tuple[float, ...]:
     return tuple(number(part) for part in parts)
 
 
+_OWN, _RENDERS = "NUMBER[-NUMBER]", ("binary", "grey", "colour")
+# fmt: off
 OPTIONS = (
-    Option(
-        name="balls",
-        parse=whole_numbers,
-        metavar="NUMBERS",
-        default="1-6",
-        help="Numbers of balls of the test sets: 3, 1-6 or 1,3-5.",
-    ),
-    Option(
-        name="train_balls",
-        parse=whole(1),
-        help="Number of balls in training and validation.",
-        shown="3 if among --balls, else the smallest",
-    ),
+    Option(name="balls", parse=whole_numbers, metavar="NUMBERS", default="1-6",
+           help="Numbers of balls of the test sets: 3, 1-6 or 1,3-5."),
+    Option(name="train_balls", parse=whole(1), shown="3 if among --balls, else the smallest",
+           help="Number of balls in training and validation."),
     Option(name="train", parse=whole(0), default=20_000, help="Training sequences."),
     Option(name="val", parse=whole(0), default=1_000, help="Validation sequences."),
     Option(name="test", parse=whole(0), default=1_000, help="Test sequences for each number of balls."),
     Option(name="frames", parse=integer, default=100, help="Frames per sequence."),
     Option(name="size", parse=integer, default=48, help="Side of the square arena in pixels."),
-    Option(
-        name="preset", default="kvae", help="Named physics: kvae or sutskever.", choices=lambda: ("kvae", "sutskever")
-    ),
-    Option(
-        name="radius",
-        parse=_radius,
-        metavar="NUMBER[-NUMBER]",
-        help="Ball radius in pixels, or a range from which each ball draws its own: 3-6.",
-        shown="the preset's",
-    ),
-    Option(
-        name="speed",
-        parse=span,
-        metavar="NUMBER[-NUMBER]",
-        help="Speed of a ball in pixels per frame: 2, or a range 2-4.",
-        shown="the preset's",
-    ),
-    Option(
-        name="gravity",
-        parse=_gravity,
-        metavar="[X,]Y",
-        help="Gravity in pixels per frame², downwards, or as x,y.",
-        shown="none",
-    ),
-    Option(
-        name="mass",
-        parse=_mass,
-        metavar="equal|area|NUMBER-NUMBER",
-        help="Masses: all equal, by area, or a range from which each ball draws its own.",
-        shown="by area",
-    ),
-    Option(
-        name="fixed",
-        parse=_fixed,
-        metavar="N|X,Y[,R];...",
-        help="Fixed balls: how many, at random places that --seed decides, or where, in pixels; or none.",
-        shown="one in the centre",
-    ),
-    Option(
-        name="walls",
-        parse=_lists((4,), "x0,y0,x1,y1 of an inner wall"),
-        metavar="X0,Y0,X1,Y1;...",
-        help="Inner walls in pixels.",
-        shown="none",
-    ),
-    Option(
-        name="render",
-        parse=named("binary", "grey", "colour"),
-        metavar="binary|grey|colour",
-        choices=lambda: ("binary", "grey", "colour"),
-        help="Frames of one bit per pixel, or smooth in grey or colour; models train on binary frames.",
-        shown="binary",
-    ),
+    Option(name="preset", default="kvae", choices=lambda: ("kvae", "sutskever"),
+           help="Named physics: kvae or sutskever."),
+    Option(name="radius", parse=_radius, metavar=_OWN, shown="the preset's",
+           help="Ball radius in pixels, or a range from which each ball draws its own: 3-6."),
+    Option(name="speed", parse=span, metavar=_OWN, shown="the preset's",
+           help="Speed of a ball in pixels per frame: 2, or a range 2-4."),
+    Option(name="gravity", parse=_gravity, metavar="[X,]Y", shown="none",
+           help="Gravity in pixels per frame², downwards, or as x,y."),
+    Option(name="mass", parse=_mass, metavar="equal|area|NUMBER-NUMBER", shown="by area",
+           help="Masses: all equal, by area, or a range from which each ball draws its own."),
+    Option(name="fixed", parse=_fixed, metavar="N|X,Y[,R];...", shown="one in the centre",
+           help="Fixed balls: how many, at random places that --seed decides, or where, in pixels; or none."),
+    Option(name="walls", parse=_lists((4,), "x0,y0,x1,y1 of an inner wall"), metavar="X0,Y0,X1,Y1;...", shown="none",
+           help="Inner walls in pixels."),
+    Option(name="render", parse=named(*_RENDERS), metavar="|".join(_RENDERS), shown="binary", choices=lambda: _RENDERS,
+           help="Frames of one bit per pixel, or smooth in grey or colour; models train on binary frames."),
 )
+FILTER_SEQUENCES = Option(
+    name="filter_sequences", parse=whole(0), shown="a tenth of --rollout-sequences",
+    help="First sequences of each test group that the exact filter is asked for, too; 0: none.",
+)
+# fmt: on
 
 
 class Balls(World):
     name = "bballs"
     title = "Bouncing balls"
     options = OPTIONS
-    evaluation_options = (
-        Option(
-            name="filter_sequences",
-            parse=whole(0),
-            help="First sequences of each test group that the exact filter is asked for, too; 0: none.",
-            shown="a tenth of --rollout-sequences",
-        ),
-    )
+    evaluation_options = (FILTER_SEQUENCES,)
     help = """Generate bouncing-ball videos: balls in a closed box with a fixed ball in its centre.
 
     The defaults make the paper's data set: 20,000 training and 1,000 validation sequences with 3 balls, and 1,000

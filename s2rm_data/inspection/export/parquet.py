@@ -49,10 +49,8 @@ def _plain(schema: Any) -> Any:
     """The library's array types as the lists that every reader of Parquet knows; its metadata say what they were."""
     import pyarrow
 
-    fields = [
-        (field.name, field.type.storage_type if isinstance(field.type, pyarrow.BaseExtensionType) else field.type)
-        for field in schema
-    ]
+    own = pyarrow.BaseExtensionType
+    fields = [(f.name, f.type.storage_type if isinstance(f.type, own) else f.type) for f in schema]
     return pyarrow.schema(fields, metadata=schema.metadata)
 
 

@@ -105,9 +105,8 @@ class Answers:
         if dropped not in shares:
             raise UsageError(f"dropped is {dropped!r}; allowed are {', '.join(map(str, DROPPED))}")
         with self._computing:
-            addition = self._models(run).prediction(
-                run, found, n, index=_whole("index", index), start=_whole("start", start), dropped=shares[dropped]
-            )
+            ask, thing, step = self._models(run).prediction, _whole("index", index), _whole("start", start)
+            addition = ask(run, found, n, index=thing, start=step, dropped=shares[dropped])
         return BYTES, packed(addition)
 
     def _enclaves(self, run: str) -> Answer:

@@ -53,11 +53,10 @@ NOISY = {f"noisy_{x:g}_{v:g}": f"simulator, ± {x:g} px, {v:g} px/frame" for x, 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """`particles` of each of `populations`, for each number of balls in `counts` (None: the true one alone).
-
-    `window`: frames before the present one whose pixels count. `moves` of each ball and particle at each stage of
-    taking in a frame, and `rounds` more while nothing explains what is seen. `sharpness`: nats for a pixel that is
-    drawn wrong, once the balls are found.
+    """`particles` of each of `populations`, for each number of balls in `counts` (None: the true one alone). `window`:
+    frames before the present one whose pixels count. `moves` of each ball and particle at each stage of taking in a
+    frame, and `rounds` more while nothing explains what is seen. `sharpness`: nats for a pixel that is drawn wrong,
+    once the balls are found.
     """
 
     counts: tuple[Annotated[int, between(1, 16)], ...] | None = None
@@ -110,9 +109,8 @@ def filter_views(
     prompt: int = 0,
     horizon: int = 0,
 ) -> Filtered:
-    """Of one sequence: frames (T, S, S) of 0 and 1 are looked at only where `seen` (T, S, S) is true.
-
-    The result depends on the settings' seed and the sequence's number alone.
+    """Of one sequence: frames (T, S, S) of 0 and 1 are looked at only where `seen` (T, S, S) is true. The result
+    depends on the settings' seed and the sequence's number alone.
     """
     if not can_filter(config):
         raise UsageError(f"the filter knows plain worlds of at most {_LARGEST_PX} px, not this: {config}")
@@ -136,11 +134,9 @@ def filter_views(
     made, rolled = np.zeros((len(frames), size, size)), np.zeros((horizon, size, size))
     still = _words(np.unpackbits(standing_pixels(config), axis=-1, count=size))
     world = (float(size), float(config.radius_px), tuple(map(tuple, config.discs.tolist())), still)
-    shown, key = _words(seen), random.integers(0, 2**63, dtype=np.uint64)
-    effort = (settings.window, settings.moves, settings.rounds, float(settings.sharpness))
-    run_filter(
-        _words(frames) & shown, shown, *first, counts, _speeds(config), world, effort, key, prompt, made, rolled, found
-    )
+    shown, key, speeds = _words(seen), random.integers(0, 2**63, dtype=np.uint64), _speeds(config)
+    on, effort = _words(frames) & shown, (settings.window, settings.moves, settings.rounds, float(settings.sharpness))
+    run_filter(on, shown, *first, counts, speeds, world, effort, key, prompt, made, rolled, found)
     levels = [np.rint(255 * np.clip(p, 0, 1)).astype(np.uint8) for p in (made, rolled)]
     lost, share = np.split(found, 2, axis=1)
     return Filtered(made=levels[0], rolled=levels[1], lost=(share * lost).sum(1) > 0.5)
@@ -176,9 +172,8 @@ def filtered(
     progress: Progress,
     settings: FilterConfig | None = None,
 ) -> list[Filtered]:
-    """Of the first `limit` sequences without a fraction of their views; `spans` are (prompt, horizon).
-
-    Advances the progress by sequences. What is not known yet is found in as many threads as torch has.
+    """Of the first `limit` sequences without a fraction of their views; `spans` are (prompt, horizon). Advances the
+    progress by sequences. What is not known yet is found in as many threads as torch has.
     """
     config, store, jobs, chosen = config_of(group.settings), group.store.path, [], settings
     assert isinstance(config, BallsConfig)
@@ -187,17 +182,14 @@ def filtered(
         chosen = chosen or FilterConfig.suited(config.balls, float(mask.float().sum(-1).mean()))
         seen = seen_pixels(piece.batch.view_position, mask, config.size, REACH)[0].numpy()
         frames = piece.source.whole_frames(piece.request)[0, :-1].numpy()  # type: ignore[attr-defined]
-        told = json.dumps(
-            [_VERSION, SEED, group.settings["config"], asdict(chosen), piece.first, *spans], sort_keys=True
-        )
-        digest = hashlib.sha256(told.encode() + _words(seen).tobytes() + (_words(frames) & _words(seen)).tobytes())
-        name = f"{digest.hexdigest()[:40]}.npz"
-        path = store.with_name(f"{store.name}.ceilings") / name if isinstance(store, Path) else None
-        jobs.append(_Job(frames, seen, piece.first, path))
+        facts = [_VERSION, SEED, group.settings["config"], asdict(chosen), piece.first, *spans]
+        told, shown = json.dumps(facts, sort_keys=True), _words(seen)
+        digest = hashlib.sha256(told.encode() + shown.tobytes() + (_words(frames) & shown).tobytes()).hexdigest()
+        folder = store.with_name(f"{store.name}.ceilings") if isinstance(store, Path) else None
+        jobs.append(_Job(frames, seen, piece.first, folder and folder / f"{digest[:40]}.npz"))
 
     def result(job: _Job) -> Filtered:
-        known = _read(job)
-        if known is None:
+        if (known := _read(job)) is None:
             assert chosen is not None
             place = {"number": job.number, "prompt": spans[0], "horizon": spans[1]}
             known = filter_views(job.frames, job.seen, config, chosen, **place)
@@ -241,10 +233,10 @@ def filter_counts(group: Group, found: Sequence[Filtered]) -> BallCounts:
     """Of predictions one step ahead, where the models are asked."""
     total, looked_at = BallCounts.zero(), pieces(group, limit=len(found), device=torch.device("cpu"), batch_size=1)
     for piece, one in zip(looked_at, found, strict=True):
-        batch, assumed = piece.batch, torch.from_numpy(one.made > 127)[None]
+        batch, where = piece.batch, piece.batch.query_position
         assert batch.targets is not None
-        fixed = crops_of_one(piece.source.fixed_ball, batch.query_position)  # type: ignore[attr-defined]
-        drawn = cut_pixels(assumed, batch.query_position)
+        fixed = crops_of_one(piece.source.fixed_ball, where)  # type: ignore[attr-defined]
+        drawn = cut_pixels(torch.from_numpy(one.made > 127)[None], where)
         total = total.plus(BallCounts.of(drawn, batch.targets.crop.squeeze(-3), fixed))
     return total
 

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from s2rm_data.core.errors import S2RMWarning
@@ -22,37 +23,9 @@ from s2rm_data.evaluation.reproduction import DataCommand, Reproduction, WorldSi
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.evaluation.tables import Comparison, Reference, Table
 from s2rm_data.evaluation.world_evaluation import Context, Plan, WorldEvaluation, total
-from s2rm_data.generators.bballs.evaluation.ball_ceiling import (
-    Filtered,
-    can_filter,
-    estimated_seconds,
-    filter_counts,
-    filtered,
-)
-from s2rm_data.generators.bballs.evaluation.ball_probe import LEAST_SEQUENCES, can_be_probed, probe, probe_tables
-from s2rm_data.generators.bballs.evaluation.ball_results import (
-    FILTER,
-    KEY,
-    SCORES,
-    BallResults,
-    attainable_tables,
-    draw_heat_maps,
-    draw_horizons,
-    draw_strip,
-    dropped_view_tables,
-    number_of,
-    one_step_tables,
-    rollout_animation,
-    rollout_tables,
-)
-from s2rm_data.generators.bballs.evaluation.ball_rollouts import (
-    BallForesight,
-    RollOuts,
-    foresee,
-    roll_outs,
-    shown,
-    spans,
-)
+from s2rm_data.generators.bballs.evaluation import ball_ceiling, ball_probe, ball_results, ball_rollouts
+from s2rm_data.generators.bballs.evaluation.ball_results import SCORES, BallResults, number_of
+from s2rm_data.generators.bballs.evaluation.ball_rollouts import BallForesight, RollOuts, roll_outs, spans
 from s2rm_data.generators.bballs.making.ball_config import BallsConfig, config_of
 from s2rm_data.inspection.scene import Addition
 from s2rm_data.learning import groups_of
@@ -75,6 +48,10 @@ _HORIZONS = {  # score of a roll-out: label of its axis, caption
 }
 
 
+def balls_of(group: Group) -> int:
+    return int(group.settings["config"]["balls"])
+
+
 def _size(train: int, val: int, test: int, steps: int) -> WorldSize:
     words = ("--balls", "1-6", "--train", f"{train}", "--val", f"{val}", "--test", f"{test}")
     return WorldSize(steps=steps, data=(DataCommand(name="balls", words=words),))
@@ -93,13 +70,13 @@ class BallEvaluation(WorldEvaluation):
 
     @property
     def references(self) -> Mapping[str, Reference]:
-        return {**super().references, "filter": FILTER}
+        return {**super().references, "filter": ball_results.FILTER}
 
     def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> BallForesight:
-        return foresee(run, piece, start=start, dropped=dropped)
+        return ball_rollouts.foresee(run, piece, start=start, dropped=dropped)
 
     def shown(self, group: Group, piece: Piece, result: BallForesight, *, index: int, start: int) -> Addition:
-        return shown(piece, result, start=start)
+        return ball_rollouts.shown(piece, result, start=start)
 
     def settings(self, context: Context) -> dict[str, Any]:
         return {"dropped_views": list(context.config.dropped_views or self.dropped_views)}
@@ -130,9 +107,9 @@ class BallEvaluation(WorldEvaluation):
             limit = max(1, (context.config.rollout_sequences or 50) // 10)
         fewer = [fraction for fraction in self.settings(context)["dropped_views"] if fraction in FILTERED_FRACTIONS]
         return [
-            (group, count(group, limit), [0.0, *(fewer if group.settings["config"]["balls"] <= MOST_FILTERED else ())])
+            (group, count(group, limit), [0.0, *(fewer if balls_of(group) <= MOST_FILTERED else ())])
             for group in plan["test"]
-            if limit and can_filter(config_of(group.settings))
+            if limit and ball_ceiling.can_filter(config_of(group.settings))
         ]
 
     def evaluate(self, context: Context, plan: Plan) -> BallResults:
@@ -145,7 +122,17 @@ class BallEvaluation(WorldEvaluation):
             if found := self._rolled(context, group):
                 rolled[split] = found
         asked = self._asked(context, plan)
-        self._warn(asked)
+        seconds = 0.0
+        for group, limit, own in asked:
+            cost = partial(ball_ceiling.estimated_seconds, balls_of(group), steps=group["frames"].shape[1])
+            seconds += limit * sum(cost(10 * (1 - fraction)) for fraction in own)
+        if seconds > QUIET_SECONDS:
+            warnings.warn(
+                f"the exact filter, where its answers are not kept yet, takes about {seconds / 60:.0f} CPU-minutes; "
+                "--filter-sequences says how many sequences it is asked for, 0 none",
+                S2RMWarning,
+                stacklevel=1,
+            )
         attainable, attained = {}, {}
 
         def beside(found: Comparison, fraction: float) -> Comparison:
@@ -154,8 +141,8 @@ class BallEvaluation(WorldEvaluation):
         for group, limit, own in asked:
             split = self.split(group)
             span = spans(group["frames"].shape[1])
-            told = {f: filtered(group, limit, f, span, context.progress) for f in own}
-            scores = {f: filter_counts(group, one).scores() for f, one in told.items()}
+            told = {f: ball_ceiling.filtered(group, limit, f, span, context.progress) for f in own}
+            scores = {f: ball_ceiling.filter_counts(group, one).scores() for f, one in told.items()}
             attainable[split] = beside(self.one_step(context, [group], (0.0,), limit)[0.0], 0.0)
             one_step[split] = beside(one_step[split], 0.0)
             dropped[split] |= {f: beside(dropped[split][f], f) for f in dropped[split] if f in scores}
@@ -170,7 +157,7 @@ class BallEvaluation(WorldEvaluation):
             attainable=attainable,
             attainable_rollouts=attained,
             probed=self._probed(context, plan),
-            balls={split: group.settings["config"]["balls"] for split, group in groups.items()},
+            balls={split: balls_of(group) for split, group in groups.items()},
             sequences={split: count(group, config.sequences) for split, group in groups.items()},
             dropped_sequences={split: count(group, config.dropped_sequences) for split, group in groups.items()},
             one_step=one_step,
@@ -178,29 +165,17 @@ class BallEvaluation(WorldEvaluation):
             rollouts=rolled,
         )
 
-    def _warn(self, asked: Sequence[tuple[Group, int, list[float]]]) -> None:
-        seconds = 0.0
-        for group, limit, fractions in asked:
-            steps, balls = group["frames"].shape[1], group.settings["config"]["balls"]
-            seconds += limit * sum(estimated_seconds(balls, 10 * (1 - fraction), steps) for fraction in fractions)
-        if seconds > QUIET_SECONDS:
-            warnings.warn(
-                f"the exact filter, where its answers are not kept yet, takes about {seconds / 60:.0f} CPU-minutes; "
-                "--filter-sequences says how many sequences it is asked for, 0 none",
-                S2RMWarning,
-                stacklevel=2,
-            )
-
     def _probed(self, context: Context, plan: Plan) -> dict[str, dict[str, float]]:
         """Of runs whose states can be looked at, if there is a group of one ball with enough sequences."""
-        found = [group for group in plan["test"] if group.settings["config"]["balls"] == 1]
+        found = [group for group in plan["test"] if balls_of(group) == 1]
         limit = count(found[0], context.config.sequences) if found else 0
-        if limit < LEAST_SEQUENCES or not {"position", "velocity"} <= set(found[0].arrays):
+        if limit < ball_probe.LEAST_SEQUENCES or not {"position", "velocity"} <= set(found[0].arrays):
             return {}
-        return {run.name: probe(run, found[0], limit, context.device) for run in context.runs if can_be_probed(run)}
+        probed = [run for run in context.runs if ball_probe.can_be_probed(run)]
+        return {run.name: ball_probe.probe(run, found[0], limit, context.device) for run in probed}
 
     def _rolled(
-        self, context: Context, group: Any, limit: int | None = None, ceiling: Sequence[Filtered] = ()
+        self, context: Context, group: Any, limit: int | None = None, ceiling: Sequence[ball_ceiling.Filtered] = ()
     ) -> RollOuts | None:
         """Of the runs that can be; the others' share of the work is done at once."""
         rolling = [run for run in context.runs if run.rolls_out]
@@ -208,18 +183,18 @@ class BallEvaluation(WorldEvaluation):
         context.progress.advance((len(context.runs) - len(rolling)) * count(group, limit))
         if not rolling or not spans(group["frames"].shape[1])[1]:
             return None
-        return roll_outs(
-            group, rolling, limit=limit, shown=1, device=context.device, progress=context.progress, ceiling=ceiling
-        )
+        device, progress = context.device, context.progress
+        return roll_outs(group, rolling, limit=limit, shown=1, device=device, progress=progress, ceiling=ceiling)
 
     def tables(self, results: BallResults, entries: Sequence[Entry]) -> dict[str, list[Table]]:
         name, references = self.world.name, self.references
+        trained_on = self._trained_on(entries)
         return {
-            "one_step": one_step_tables(results, entries, references, self._trained_on(entries), name),
-            "dropped_views": dropped_view_tables(results, entries, references, name),
-            "rollouts": rollout_tables(results, entries, name),
-            "attainable": attainable_tables(results, entries, references, name),
-            "probe": probe_tables(results.probed, entries, name),
+            "one_step": ball_results.one_step_tables(results, entries, references, trained_on, name),
+            "dropped_views": ball_results.dropped_view_tables(results, entries, references, name),
+            "rollouts": ball_results.rollout_tables(results, entries, name),
+            "attainable": ball_results.attainable_tables(results, entries, references, name),
+            "probe": ball_probe.probe_tables(results.probed, entries, name),
         }
 
     def _trained_on(self, entries: Sequence[Entry]) -> int | None:
@@ -229,23 +204,19 @@ class BallEvaluation(WorldEvaluation):
         return found.pop() if len(found) == 1 else None
 
     def sections(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> list[Section]:
-        rolled = [self._rollout_section(results, tables["rollouts"], page)] if results.rollouts else []
-        told = [self._attainable_section(results, tables, page)] if tables["attainable"] or tables["probe"] else []
-        one_step = self._one_step_section(tables["one_step"], page)
-        return [one_step, *rolled, *told, self._view_section(results, tables, page)]
-
-    def _one_step_section(self, tables: list[Table], page: Page) -> Section:
-        section = Section(
+        one_step = Section(
             title="Bouncing balls: one step ahead",
             text="After the paper's figure 4: trained on one number of balls, tested on others. The paper prints "
             "no numbers for the balls, so none stand beside ours. The last seen canvas is all that the views have "
             "shown so far, drawn where it was last seen; the copy of the whole previous frame is more than any model "
             "but the oracle TTO is ever given.",
-            tables=tables,
+            tables=tables["one_step"],
         )
-        figure = draw_tables(tables[:3], xlabel="balls", titles=list(SCORES.values())[:3])
-        page.add_figure(section, f"{self.world.name}_one_step", figure)
-        return section
+        rolled = [self._rollout_section(results, tables["rollouts"], page)] if results.rollouts else []
+        told = [self._attainable_section(results, tables, page)] if tables["attainable"] or tables["probe"] else []
+        figure = draw_tables(one_step.tables[:3], xlabel="balls", titles=list(SCORES.values())[:3])
+        page.add_figure(one_step, f"{self.world.name}_one_step", figure)
+        return [one_step, *rolled, *told, self._view_section(results, tables, page)]
 
     def _view_section(self, results: BallResults, tables: Mapping[str, list[Table]], page: Page) -> Section:
         section = Section(
@@ -258,7 +229,7 @@ class BallEvaluation(WorldEvaluation):
         dropped = {results.balls[split]: by_fraction for split, by_fraction in results.dropped_views.items()}
         for score in ("f1", "balanced_accuracy", "f1_moving"):
             reference = self.learning.references["last_seen"]
-            figure = draw_heat_maps(dropped, page.entries, score, SCORES[score], reference)
+            figure = ball_results.draw_heat_maps(dropped, page.entries, score, SCORES[score], reference)
             page.add_figure(section, f"{self.world.name}_views_{score}", figure)
         return section
 
@@ -275,13 +246,13 @@ class BallEvaluation(WorldEvaluation):
         )
         by_balls = {results.balls[split]: rolled for split, rolled in results.rollouts.items()}
         for score, (label, caption) in _HORIZONS.items():
-            figure = draw_horizons(by_balls, page.entries, score, label)
+            figure = ball_results.draw_horizons(by_balls, page.entries, score, label)
             page.add_figure(section, f"{name}_rollout_{score}", figure, caption)
         for split, rolled in results.rollouts.items():
             heading = f"{number_of(results.balls[split])}, sequence 0 of {split}"
-            page.add_figure(section, f"{name}_rollout_{split}", draw_strip(rolled, page.drawn, heading))
-            animation = rollout_animation(rolled, page.drawn)
-            caption = f"{heading}, rolled out, every step; {KEY}"
+            page.add_figure(section, f"{name}_rollout_{split}", ball_results.draw_strip(rolled, page.drawn, heading))
+            animation = ball_results.rollout_animation(rolled, page.drawn)
+            caption = f"{heading}, rolled out, every step; {ball_results.KEY}"
             page.add_animation(section, split, animation, GIF_MILLISECONDS, caption)
             if section.lead is None or results.balls[split] == self._trained_on(page.entries):
                 section.lead = section.figures[-1]
@@ -299,13 +270,12 @@ class BallEvaluation(WorldEvaluation):
             folded=True,
         )
         if by_balls := {results.balls[split]: found for split, found in results.attainable_rollouts.items()}:
-            figure = draw_horizons(by_balls, page.entries, "f1", "F1")
+            figure = ball_results.draw_horizons(by_balls, page.entries, "f1", "F1")
             page.add_figure(section, f"{self.world.name}_attainable", figure)
         return section
 
     def arena_note(self, store: Store) -> tuple[str, Callable[[Any], None] | None]:
-        path = next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)
-        if path is None:
+        if (path := next((path for path in store.groups if path.startswith(f"{self.world.name}/")), None)) is None:
             return "", None
         config = config_of(store[path].settings)
         standing = config.discs[:1] if isinstance(config, BallsConfig) else config.fixed

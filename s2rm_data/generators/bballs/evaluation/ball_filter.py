@@ -29,18 +29,8 @@ import math
 import numpy as np
 
 from s2rm_data.core.compiled import compiled
-from s2rm_data.generators.bballs.evaluation.ball_words import (
-    ONE,
-    bit_count,
-    density,
-    draw,
-    draws,
-    normals,
-    pick,
-    seen_share,
-    unexplained,
-    wrong,
-)
+from s2rm_data.generators.bballs.evaluation import ball_words as words
+from s2rm_data.generators.bballs.evaluation.ball_words import ONE, density, draws, wrong
 from s2rm_data.generators.bballs.making.ball_simulate import begin, next_frame
 
 _APART = 0.3  # effective share of the particles that a resampling must leave
@@ -81,9 +71,8 @@ def _log_prior(v, n, speeds, is_first):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def _retrace(tau, span, limit, n, path, room):  # type: ignore[no-untyped-def]
-    """Fill the path's slots of the span from frame tau; the energy, or inf once it is beyond `limit`.
-
-    The cost of the newest frame counts `newest` times.
+    """Fill the path's slots of the span from frame tau; the energy, or inf once it is beyond `limit`. The cost of the
+    newest frame counts `newest` times.
     """
     low, high, newest = span
     (x, v, costs), (_, world, (on, seen), work, _) = path, room
@@ -115,20 +104,20 @@ def _birth(i, tau, span, n, x, v, room, random):  # type: ignore[no-untyped-def]
     """A new place and velocity of ball i of x, v (n, 2), in place; log density of the old one less that of the new."""
     low, high, _ = span
     speeds, (size, radius, _, still), (on, seen), (rows, _, _, _, _), disc = room
-    count = unexplained(i, x, v, n, 0.0, radius, still, on[tau], seen[tau], rows)
+    count = words.unexplained(i, x, v, n, 0.0, radius, still, on[tau], seen[tau], rows)
     x0, y0, u0, v0 = x[i, 0], x[i, 1], v[i, 0], v[i, 1]
-    x[i, 0], x[i, 1] = pick(rows, count, radius, size, random)
+    x[i, 0], x[i, 1] = words.pick(rows, count, radius, size, random)
     ratio = density(x0, y0, rows, count, radius, size, disc)
     ratio -= density(x[i, 0], x[i, 1], rows, count, radius, size, disc)
     a, b, _, _ = draws(random)
     if a < 0.5 or low == high:
         spread = math.sqrt(0.25 * (speeds[2] + speeds[3]))
-        p, q, _, _ = normals(random)
+        p, q, _, _ = words.normals(random)
         v[i, 0], v[i, 1] = spread * p, spread * q
         return ratio + 0.5 * (p * p + q * q - (u0 * u0 + v0 * v0) / (spread * spread))
     ahead = 1 if tau == low or (tau < high and b < 0.5) else -1
-    count = unexplained(i, x, v, n, float(ahead), radius, still, on[tau + ahead], seen[tau + ahead], rows)
-    p, q = pick(rows, count, radius, size, random)
+    count = words.unexplained(i, x, v, n, float(ahead), radius, still, on[tau + ahead], seen[tau + ahead], rows)
+    p, q = words.pick(rows, count, radius, size, random)
     v[i, 0], v[i, 1] = ahead * (p - x[i, 0]), ahead * (q - x[i, 1])
     ratio += density(x0 + ahead * u0, y0 + ahead * v0, rows, count, radius, size, disc)
     return ratio - density(p, q, rows, count, radius, size, disc)
@@ -167,7 +156,7 @@ def _change(p, crowd, tau, span, lost, paths, cx, cv, room, random):  # type: ig
                 _shift(k, cx, x[one, k] - x[other, k], scale)
                 _shift(k, cv, v[one, k] - v[other, k], scale)
         return 0.0
-    p0, p1, p2, p3 = normals(random)
+    p0, p1, p2, p3 = words.normals(random)
     if c < 0.8:
         _shift(i, cx, (p0, p1), 10.0 ** (2.5 * d - 2.3))
     c, d, _, _ = draws(random)
@@ -263,9 +252,8 @@ def _sum_up(crowd, span, paths):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def _take_in(crowd, low, high, effort, sharpness, evidence, paths, path, room, lists, random):  # type: ignore[no-untyped-def]
-    """Let the newest frame count, by stages between which the population moves; then sharpen.
-
-    Returns the sharpness, and whether the population is lost.
+    """Let the newest frame count, by stages between which the population moves; then sharpen. Returns the sharpness,
+    and whether the population is lost.
     """
     (first, last, n), (_, moves, left, sharpest), (loss, weight, _) = crowd, effort, lists
     costs, energy, slot = paths[2], paths[3], high % paths[2].shape[1]
@@ -274,7 +262,7 @@ def _take_in(crowd, low, high, effort, sharpness, evidence, paths, path, room, l
     evidence[slot] = math.log(weight.mean()) - loss.min()
     limit = LOST
     for frame in range(low, high + 1):
-        limit += _RIM * n * seen_share(room[2][1][frame])
+        limit += _RIM * n * words.seen_share(room[2][1][frame])
     while True:
         middle = _sum_up(crowd, (low, high, newest), paths)
         lost = middle > limit
@@ -315,11 +303,11 @@ def _add_picture(x, n, share, room, picture):  # type: ignore[no-untyped-def]
     _, (_, radius, _, still), _, (rows, _, _, _, _), _ = room
     rows[:] = still
     for k in range(n):
-        draw(x[k, 0], x[k, 1], radius, rows)
+        words.draw(x[k, 0], x[k, 1], radius, rows)
     for i in range(len(rows)):
         word = rows[i]
         while word:
-            picture[i, int(bit_count((word & (~word + ONE)) - ONE))] += share
+            picture[i, int(words.bit_count((word & (~word + ONE)) - ONE))] += share
             word &= word - ONE
 
 
@@ -335,13 +323,11 @@ def _weights(low, high, evidence, weight):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def run_filter(on, seen, x, v, counts, speeds, world, effort, key, prompt, made, rolled, found):  # type: ignore[no-untyped-def]
-    """Fill made (T, S, S), the probability that each pixel is on in frame t + 1 given frames 0..t.
-
-    on, seen (T, S): what is on and what is seen; x, v (J, P, n, 2): first frames drawn from the prior; counts (J,):
-    balls of each population; speeds: see `_log_prior`; world: size, radius, discs, picture (S,)
-    of what stands still; effort: window, moves, rounds, sharpness; rolled (H, S, S): the frames from `prompt` on, given
-    those before; found (T, 2 J): which populations are lost, then their
-    weights.
+    """Fill made (T, S, S), the probability that each pixel is on in frame t + 1 given frames 0..t. on, seen (T, S):
+    what is on and what is seen; x, v (J, P, n, 2): first frames drawn from the prior; counts (J,): balls of each
+    population; speeds: see `_log_prior`; world: size, radius, discs, picture (S,) of what stands still; effort: window,
+    moves, rounds, sharpness; rolled (H, S, S): the frames from `prompt` on, given those before; found (T, 2 J): which
+    populations are lost, then their weights.
     """
     J, P, balls = x.shape[:3]
     N, slots = J * P, effort[0] + 2
@@ -379,13 +365,9 @@ def run_filter(on, seen, x, v, counts, speeds, world, effort, key, prompt, made,
                 _step_on(p, t, counts[j], X, V, room)
                 _add_picture(X[p, (t + 1) % slots], counts[j], share[j] / P, room, made[t])
         if t + 1 == prompt:
-            _roll(t, P, counts, share, X.copy(), V.copy(), room, rolled)
-
-
-@compiled(error_model="numpy")
-def _roll(t, P, counts, share, x, v, room, rolled):  # type: ignore[no-untyped-def]
-    for step in range(len(rolled)):
-        for p in range(len(x)):
-            j = p // P
-            _step_on(p, t + step, counts[j], x, v, room)
-            _add_picture(x[p, (t + step + 1) % x.shape[1]], counts[j], share[j] / P, room, rolled[step])
+            rx, rv = X.copy(), V.copy()
+            for step in range(len(rolled)):
+                for p in range(N):
+                    j = p // P
+                    _step_on(p, t + step, counts[j], rx, rv, room)
+                    _add_picture(rx[p, (t + step + 1) % slots], counts[j], share[j] / P, room, rolled[step])

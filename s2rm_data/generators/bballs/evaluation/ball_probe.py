@@ -75,18 +75,11 @@ def _errors(products: NDArray[np.float64], weights: NDArray[np.float64]) -> NDAr
 
 
 def probe_tables(probed: Probed, entries: Sequence[Entry], world: str) -> list[Table]:
-    columns = {
-        title: Column(runs={name: found[key] for name, found in probed.items()}, references={})
-        for key, title in _COLUMNS.items()
-    }
+    runs = {title: {name: found[key] for name, found in probed.items()} for key, title in _COLUMNS.items()}
+    columns = {title: Column(runs=errors, references={}) for title, errors in runs.items()}
     shown = [entry for entry in entries if any(run.name in probed for run in entry.runs)]
-    table = Table(
-        name=f"{world}_probe",
-        title="What the state knows: one ball, root mean square error of a coordinate",
-        caption="Ridge regression from the state to place and velocity, held-out sequences; smaller is better.",
-        corner="error",
-        columns=tuple(columns),
-        rows=tuple(replace(row, note="") for row in compare(shown, columns, {})),  # the smaller, the better
-        world=world,
-    )
-    return [table] if probed else []
+    title = "What the state knows: one ball, root mean square error of a coordinate"
+    caption = "Ridge regression from the state to place and velocity, held-out sequences; smaller is better."
+    rows = tuple(replace(row, note="") for row in compare(shown, columns, {}))  # the smaller, the better
+    told: dict[str, Any] = {"title": title, "caption": caption, "corner": "error", "world": world}
+    return [Table(name=f"{world}_probe", columns=tuple(columns), rows=rows, **told)] if probed else []

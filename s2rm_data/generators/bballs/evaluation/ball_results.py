@@ -30,6 +30,8 @@ SCORES = {
     "balanced_accuracy_moving": "Balanced accuracy without the fixed ball",
 }
 _SHOWN_STEPS = (1, 3, 5, 10, 15, 20, 25)  # of a roll-out, and its last
+Entries = Sequence[Entry]
+References = Mapping[str, Reference]
 
 FILTER = Reference(title="exact filter", direction="above", share=1.0)
 ROLLED = {
@@ -43,13 +45,19 @@ _CEILINGS: dict[str, dict[str, Any]] = {  # how lines are drawn: the filter, the
 }
 
 
+def _table(
+    world: str, name: str, title: str, caption: str, corner: str, columns: Mapping[str, Column], *rows: Any, **more: Any
+) -> Table:
+    """`rows`: entries and references, see `compare`."""
+    told: dict[str, Any] = {"title": title, "caption": caption, "corner": corner, "world": world, **more}
+    return Table(name=f"{world}_{name}", columns=tuple(columns), rows=compare(rows[0], columns, rows[1]), **told)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BallResults:
-    """All by split (`test_3`); `dropped_views` also by the fraction left out.
-
-    `balls`: how many there are. `sequences`, `dropped_sequences`: how many were looked at. `attainable`,
-    `attainable_rollouts`: the first `filtered` sequences only, where the exact filter was asked, too. `probed`: errors
-    of what is read off a state, by run.
+    """All by split (`test_3`); `dropped_views` also by the fraction left out. `balls`: how many there are. `sequences`,
+    `dropped_sequences`: how many were looked at. `attainable`, `attainable_rollouts`: the first `filtered` sequences
+    only, where the exact filter was asked, too. `probed`: errors of what is read off a state, by run.
     """
 
     balls: Mapping[str, int]
@@ -64,68 +72,49 @@ class BallResults:
     probed: Probed = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "one_step": {split: found.to_json() for split, found in self.one_step.items()},
-            "dropped_views": {
-                split: {f"{fraction:g}": found.to_json() for fraction, found in by_fraction.items()}
-                for split, by_fraction in self.dropped_views.items()
-            },
-            "rollouts": {split: found.to_json() for split, found in self.rollouts.items()},
-            "filtered": self.filtered,
-            "attainable": {split: found.to_json() for split, found in self.attainable.items()},
-            "attainable_rollouts": {split: found.to_json() for split, found in self.attainable_rollouts.items()},
-            "probed": {name: dict(found) for name, found in self.probed.items()},
-            "balls": dict(self.balls),
-            "sequences": dict(self.sequences),
-        }
+        def of_all(found: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {key: own.to_json() for key, own in found.items()}
+
+        dropped = {s: {f"{f:g}": own for f, own in of_all(found).items()} for s, found in self.dropped_views.items()}
+        scores = {"one_step": of_all(self.one_step), "dropped_views": dropped, "rollouts": of_all(self.rollouts)}
+        told = {"attainable": of_all(self.attainable), "attainable_rollouts": of_all(self.attainable_rollouts)}
+        told["probed"] = {name: dict(found) for name, found in self.probed.items()}
+        counts = {"balls": dict(self.balls), "sequences": dict(self.sequences)}
+        return {**scores, "filtered": self.filtered, **told, **counts}
 
 
 def one_step_tables(
-    results: BallResults,
-    entries: Sequence[Entry],
-    references: Mapping[str, Reference],
-    trained_on: int | None,
-    world: str,
+    results: BallResults, entries: Sequence[Entry], references: References, trained_on: int | None, world: str
 ) -> list[Table]:
     """Scores by number of balls, one table per score."""
     splits = {str(results.balls[split]): found for split, found in results.one_step.items()}
-    count = next(iter(results.sequences.values()))
-    return [
-        Table(
-            name=f"{world}_one_step_{score}",
-            title=f"{title} one step ahead, by number of balls",
-            caption=f"Pooled over {count} sequences per number of balls, all steps, queries and pixels; all views "
-            f"given.{_asked(results)}",
-            corner="balls",
-            columns=tuple(splits),
-            rows=compare(entries, {balls: found.column(score) for balls, found in splits.items()}, references),
-            in_distribution=(str(trained_on),) if str(trained_on) in splits else (),
-            world=world,
-            short=("one_step",) if score == "f1" else (),
-        )
-        for score, title in SCORES.items()
-    ]
+    caption = (
+        f"Pooled over {next(iter(results.sequences.values()))} sequences per number of balls, all steps, queries and "
+        f"pixels; all views given.{_asked(results)}"
+    )
+    tables = []
+    for score, name in SCORES.items():
+        columns, title = _columns(splits, score), f"{name} one step ahead, by number of balls"
+        own: dict[str, Any] = {"in_distribution": (str(trained_on),) if str(trained_on) in splits else ()}
+        own["short"] = ("one_step",) if score == "f1" else ()
+        tables.append(_table(world, f"one_step_{score}", title, caption, "balls", columns, entries, references, **own))
+    return tables
 
 
-def dropped_view_tables(
-    results: BallResults, entries: Sequence[Entry], references: Mapping[str, Reference], world: str
-) -> list[Table]:
+def _columns(found: Mapping[str, Comparison], score: str) -> dict[str, Column]:
+    return {name: comparison.column(score) for name, comparison in found.items()}
+
+
+def dropped_view_tables(results: BallResults, entries: Entries, references: References, world: str) -> list[Table]:
     """F1 by share of the views, one table per number of balls."""
     tables = []
     for split, by_fraction in results.dropped_views.items():
         columns = {f"{100 * (1 - fraction):.0f}%": found.column("f1") for fraction, found in by_fraction.items()}
-        tables.append(
-            Table(
-                name=f"{world}_views_f1_{split}",
-                title=f"F1 by share of the views that is left: {number_of(results.balls[split])}",
-                caption=f"The first {results.dropped_sequences[split]} sequences; an exact share of the views of every "
-                f"frame.{_asked(results)}",
-                corner="views left",
-                columns=tuple(columns),
-                rows=compare(entries, columns, references),
-                world=world,
-            )
-        )
+        title = f"F1 by share of the views that is left: {number_of(results.balls[split])}"
+        looked_at = f"The first {results.dropped_sequences[split]} sequences"
+        caption = f"{looked_at}; an exact share of the views of every frame.{_asked(results)}"
+        name = f"views_f1_{split}"
+        tables.append(_table(world, name, title, caption, "views left", columns, entries, references))
     return tables
 
 
@@ -133,26 +122,16 @@ def _asked(results: BallResults) -> str:
     return f" Sequences that the exact filter was asked for: {results.filtered}." if results.filtered else ""
 
 
-def attainable_tables(
-    results: BallResults, entries: Sequence[Entry], references: Mapping[str, Reference], world: str
-) -> list[Table]:
+def attainable_tables(results: BallResults, entries: Entries, references: References, world: str) -> list[Table]:
     """Models and the filter on the same sequences, one step ahead and rolled out; then shares of what is attainable."""
     splits = {str(results.balls[split]): found for split, found in results.attainable.items()}
-    one_step = [
-        Table(
-            name=f"{world}_attainable_{score}",
-            title=f"{SCORES[score]} one step ahead, beside the exact filter",
-            caption=f"The first {results.filtered} sequences of each number of balls; all views given.",
-            corner="balls",
-            columns=tuple(splits),
-            rows=compare(entries, {balls: found.column(score) for balls, found in splits.items()}, references),
-            world=world,
-        )
-        for score in ("f1", "f1_moving")
-        if splits
-    ]
+    caption = f"The first {results.filtered} sequences of each number of balls; all views given."
+    tables = []
+    for score in ("f1", "f1_moving") if splits else ():
+        columns, title = _columns(splits, score), f"{SCORES[score]} one step ahead, beside the exact filter"
+        tables.append(_table(world, f"attainable_{score}", title, caption, "balls", columns, entries, references))
     rolled = replace(results, rollouts=results.attainable_rollouts)
-    tables = [*one_step, *rollout_tables(rolled, entries, f"{world}_attainable")]
+    tables += rollout_tables(rolled, entries, f"{world}_attainable")
     return [replace(table, world=world) for table in (*tables, *shares(tables))]
 
 
@@ -161,25 +140,15 @@ def rollout_tables(results: BallResults, entries: Sequence[Entry], world: str) -
     rolling = [entry for entry in entries if entry.runs[0].rolls_out]
     tables = []
     for split, rolled in results.rollouts.items():
-        steps = [step for step in sorted({*_SHOWN_STEPS, rolled.horizon}) if step <= rolled.horizon]
-        columns = {
-            str(step): Column(
-                runs={name: horizon.f1[step - 1] for name, horizon in rolled.runs.items()},
-                references={name: horizon.f1[step - 1] for name, horizon in rolled.references.items()},
-            )
-            for step in steps
-        }
-        tables.append(
-            Table(
-                name=f"{world}_rollout_f1_{split}",
-                title=f"F1 of roll-outs by steps fed back: {number_of(results.balls[split])}",
-                caption=f"{rolled.sequences} sequences, {rolled.prompt_steps} prompt steps; stitched pictures.",
-                corner="step of the roll-out",
-                columns=tuple(columns),
-                rows=compare(rolling, columns, ROLLED),
-                world=world,
-            )
-        )
+        columns = {}
+        for step in (step for step in sorted({*_SHOWN_STEPS, rolled.horizon}) if step <= rolled.horizon):
+            both = (rolled.runs, rolled.references)
+            runs, references = ({name: horizon.f1[step - 1] for name, horizon in of.items()} for of in both)
+            columns[str(step)] = Column(runs=runs, references=references)
+        title = f"F1 of roll-outs by steps fed back: {number_of(results.balls[split])}"
+        caption = f"{rolled.sequences} sequences, {rolled.prompt_steps} prompt steps; stitched pictures."
+        name, corner = f"rollout_f1_{split}", "step of the roll-out"
+        tables.append(_table(world, name, title, caption, corner, columns, rolling, ROLLED))
     return tables
 
 
@@ -192,8 +161,15 @@ Dropped = Mapping[int, Mapping[float, Comparison]]  # by number of balls and fra
 def draw_heat_maps(dropped: Dropped, entries: Sequence[Entry], score: str, title: str, reference: str) -> Figure:
     """Number of balls by share of views left; one panel per model and one for the reference that depends on views."""
     fractions = sorted(next(iter(dropped.values())))
-    grids = {entry.label: _grid(dropped, fractions, score, [run.name for run in entry.runs]) for entry in entries}
-    grids[f"reference: {reference}"] = _grid(dropped, fractions, score, [])
+
+    def grid_of(names: Sequence[str]) -> NDArray[np.float64]:
+        """(numbers of balls, fractions), mean over the runs named; without any, of the last seen canvas."""
+        cells = [[by_fraction[f] for f in fractions] for by_fraction in dropped.values()]
+        values = [[[c.runs[n][score] for n in names] or [c.references["last_seen"][score]] for c in r] for r in cells]
+        return np.array(values, np.float64).mean(-1)
+
+    grids = {entry.label: grid_of([run.name for run in entry.runs]) for entry in entries}
+    grids[f"reference: {reference}"] = grid_of([])
     low, high = min(grid.min() for grid in grids.values()), max(grid.max() for grid in grids.values())
     across = min(3, len(grids))
     figure = new_figure(4.4 * across + 1.0, 2.9 * -(-len(grids) // across) + 0.3)
@@ -210,16 +186,6 @@ def draw_heat_maps(dropped: Dropped, entries: Sequence[Entry], score: str, title
             panel.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="w" if dark else "k")
     figure.colorbar(picture, ax=axes, label=title)
     return figure
-
-
-def _grid(dropped: Dropped, fractions: Sequence[float], score: str, names: Sequence[str]) -> NDArray[np.float64]:
-    """(numbers of balls, fractions), mean over the runs named; without any, of the last seen canvas."""
-
-    def value(found: Comparison) -> float:
-        values = [found.runs[name][score] for name in names] or [found.references["last_seen"][score]]
-        return float(np.mean(values))
-
-    return np.array([[value(by_fraction[fraction]) for fraction in fractions] for by_fraction in dropped.values()])
 
 
 def draw_horizons(rolled: Mapping[int, RollOuts], entries: Sequence[Entry], score: str, ylabel: str) -> Figure:
@@ -275,11 +241,8 @@ def draw_strip(rolled: RollOuts, titles: Mapping[str, str], heading: str) -> Fig
     rows = _rows_of(rolled, titles)
     steps = np.unique(np.linspace(0, rolled.horizon - 1, _COLUMNS).round().astype(int))
     side, gap = int(rolled.truth.shape[-1]), 3
-    tiles = np.pad(
-        np.stack([pictures[steps] for pictures in rows.values()]),
-        ((0, 0), (0, 0), (0, gap), (0, gap), (0, 0)),
-        constant_values=255,
-    )
+    margins = ((0, 0), (0, 0), (0, gap), (0, gap), (0, 0))
+    tiles = np.pad(np.stack([pictures[steps] for pictures in rows.values()]), margins, constant_values=255)
     canvas = tiles.swapaxes(1, 2).reshape(len(rows) * (side + gap), len(steps) * (side + gap), 3)
     figure = new_figure(1.15 * len(steps) + 1.6, 1.15 * len(rows) + 0.9)
     axes = figure.subplots()
@@ -296,11 +259,10 @@ def rollout_animation(rolled: RollOuts, titles: Mapping[str, str]) -> list[Any]:
     """Pillow images: one column per model, the truth above it."""
     from PIL import Image, ImageDraw
 
-    rows, scale = _rows_of(rolled, titles), 4
+    rows, scale, top, pictures = _rows_of(rolled, titles), 4, 16, []
     true = rows.pop("truth")
     side = true.shape[1] * scale
-    pitch, top = side + 10, 16
-    pictures = []
+    pitch = side + 10
     for step in range(len(true)):
         canvas = Image.new("RGB", (pitch * len(rows) + 10, 2 * (side + top) + 26), (250, 250, 250))
         pen = ImageDraw.Draw(canvas)

@@ -14,9 +14,8 @@ The viewer shows what a run says of one sequence: whole frames one step ahead, o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,10 @@ from s2rm_data.evaluation.blocks import Piece, pieces
 from s2rm_data.evaluation.runs import Run
 from s2rm_data.generators.bballs.evaluation.ball_ceiling import NOISY, Filtered, can_filter, noisy_roll_outs
 from s2rm_data.generators.bballs.inspection.ball_scene import PIXELS, view_colours
+from s2rm_data.generators.bballs.learning import ball_learning
 from s2rm_data.generators.bballs.learning.ball_batches import BallSource
 from s2rm_data.generators.bballs.learning.ball_crops import CROP, REACH, BallPrediction
-from s2rm_data.generators.bballs.learning.ball_learning import (
-    BallCounts,
-    last_seen_canvas,
-    predicted_frames,
-    seen_pixels,
-)
+from s2rm_data.generators.bballs.learning.ball_learning import BallCounts, seen_pixels
 from s2rm_data.generators.bballs.making.ball_config import config_of
 from s2rm_data.inspection.scene import Addition, Boxes, Curve, Curves, Palette, Picture, Pictures
 from s2rm_data.models import WorldModel
@@ -77,12 +72,9 @@ class RollOuts:
         return int(self.truth.shape[1])
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "prompt_steps": self.prompt_steps,
-            "sequences": self.sequences,
-            "runs": {name: dataclasses.asdict(horizon) for name, horizon in self.runs.items()},
-            "references": {name: dataclasses.asdict(horizon) for name, horizon in self.references.items()},
-        }
+        runs, references = ({name: asdict(one) for name, one in of.items()} for of in (self.runs, self.references))
+        counts = {"prompt_steps": self.prompt_steps, "sequences": self.sequences}
+        return {**counts, "runs": runs, "references": references}
 
 
 def spans(frames: int) -> tuple[int, int]:
@@ -110,16 +102,13 @@ def stitch(crops: Tensor) -> Tensor:
 
 
 def roll_out(model: WorldModel, views: Tensor, position: Tensor, prompt: int, horizon: int, size: int) -> Tensor:
-    """(B, H, G, G) bool: what the model says of the frames prompt, ..., prompt + horizon - 1.
-
-    views (B, prompt, V, 1, 11, 11) of the true frames; position (B, prompt + horizon, V, 2): where it is shown them and
-    later asked.
+    """(B, H, G, G) bool: what the model says of the frames prompt, ..., prompt + horizon - 1. views (B, prompt, V, 1,
+    11, 11) of the true frames; position (B, prompt + horizon, V, 2): where it is shown them and later asked.
     """
     batch, seen = views.shape[0], views.shape[2]
     grid = grid_positions(size)[0].to(views.device).expand(batch, -1, -1)
     everything = torch.ones((batch, prompt, seen), dtype=torch.bool, device=views.device)
-    encoded = model.encode(views, position[:, :prompt], everything)
-    _, state = model.unroll(encoded, model.initial_state(batch))
+    _, state = model.unroll(model.encode(views, position[:, :prompt], everything), model.initial_state(batch))
     pictures = []
     for step in range(horizon):
         asked = position[:, prompt + step]
@@ -136,9 +125,8 @@ def roll_out(model: WorldModel, views: Tensor, position: Tensor, prompt: int, ho
 def _horizon(counts: Sequence[BallCounts]) -> Horizon:
     """Of the counts at each step."""
     area = [float((c.all[0] + c.all[1]) / (c.all[0] + c.all[2]).clamp(min=1)) for c in counts]
-    scores = [c.scores() for c in counts]
-    of_all = {name: [s[name] for s in scores] for name in ("f1", "f1_moving", "balanced_accuracy")}
-    return Horizon(**of_all, area=area)
+    scores = {name: [c.scores()[name] for c in counts] for name in ("f1", "f1_moving", "balanced_accuracy")}
+    return Horizon(**scores, area=area)
 
 
 def roll_outs(
@@ -152,7 +140,6 @@ def roll_outs(
     ceiling: Sequence[Filtered] = (),
 ) -> RollOuts:
     """`progress` is advanced by sequences and runs; `ceiling`: what the filter says of the sequences, if it was asked.
-
     In plain worlds the exact simulator from states with noise is among the references.
     """
     prompt, horizon = spans(group["frames"].shape[1])
@@ -160,9 +147,7 @@ def roll_outs(
     references = [*REFERENCES, *(NOISY if noisy else ()), *(("filter",) if ceiling else ())]
     names = (*references, *(run.name for run in runs))
     counts = {name: [BallCounts.zero(device) for _ in range(horizon)] for name in names}
-    truths: list[Tensor] = []
-    pictures: dict[str, list[Tensor]] = {run.name: [] for run in runs}
-    count = 0
+    truths, pictures, count = list[Tensor](), {run.name: list[Tensor]() for run in runs}, 0
     with torch.inference_mode():
         for piece in pieces(group, limit=limit, device=device):
             source, inside = _source_of(piece), grid_positions(piece.source.arena_size[0])[1]
@@ -174,10 +159,9 @@ def roll_outs(
             drawn = {name: drawing[..., inside, inside].to(device) for name, drawing in drawings.items()}
             position = torch.from_numpy(piece.request.view).float().to(device)
             for run in runs:
-                views = piece.batch.views[:, :prompt]
-                made = roll_out(run.model, views, position[:, : prompt + horizon], prompt, horizon, source.size)
-                drawn[run.name] = made
-                pictures[run.name].append(made[: max(0, shown - count)].cpu())
+                views, places = piece.batch.views[:, :prompt], position[:, : prompt + horizon]
+                drawn[run.name] = roll_out(run.model, views, places, prompt, horizon, source.size)
+                pictures[run.name].append(drawn[run.name][: max(0, shown - count)].cpu())
                 progress.advance(len(piece.requests))
             frames, fixed = source.whole_frames(piece.request).bool(), source.fixed_ball[inside, inside]
             true = frames[:, prompt : prompt + horizon, inside, inside]
@@ -187,14 +171,10 @@ def roll_outs(
                 counts[name] = [before.plus(added) for before, added in zip(counts[name], now, strict=True)]
             truths.append(true[: max(0, shown - count)].cpu())
             count += len(piece.requests)
-    return RollOuts(
-        prompt_steps=prompt,
-        sequences=count,
-        truth=torch.cat(truths),
-        pictures={name: torch.cat(parts) for name, parts in pictures.items()},
-        runs={run.name: _horizon(counts[run.name]) for run in runs},
-        references={name: _horizon(counts[name]) for name in references},
-    )
+    drawn_first = {name: torch.cat(parts) for name, parts in pictures.items()}
+    of_runs, of_references = ({n: _horizon(counts[n]) for n in names} for names in (pictures, references))
+    told: dict[str, Any] = {"prompt_steps": prompt, "sequences": count, "truth": torch.cat(truths)}
+    return RollOuts(**told, pictures=drawn_first, runs=of_runs, references=of_references)
 
 
 def _source_of(piece: Piece) -> BallSource:
@@ -210,7 +190,7 @@ def _references(piece: Piece, prompt: int, horizon: int) -> dict[str, Tensor]:
     held = {
         "always_off": torch.zeros_like(frames[:, -1]).bool(),
         "centre_only": source.fixed_ball.expand(frames[:, -1].shape),
-        "last_seen": last_seen_canvas(frames, seen)[:, -1],
+        "last_seen": ball_learning.last_seen_canvas(frames, seen)[:, -1],
         "copy_previous": frames[:, -1].bool(),
     }
     return {name: picture[:, None].expand(-1, horizon, -1, -1) for name, picture in held.items()}
@@ -235,7 +215,7 @@ def foresee(run: Run, piece: Piece, *, start: int, dropped: float) -> BallForesi
     """Rolled out with the first of the views, as many as are left, then with as many of the model's own answers."""
     size, kept = _source_of(piece).size, piece.dropped_request(dropped).view_mask[0]
     if not start:
-        made = predicted_frames(run.model, piece.dropped(dropped), size).float().numpy()
+        made = ball_learning.predicted_frames(run.model, piece.dropped(dropped), size).float().numpy()
         return BallForesight(first=1, rolled_out=False, frames=made, kept=kept)
     views, inside = int(kept[0].sum()), grid_positions(size)[1]
     position = torch.from_numpy(piece.request.view).float().to(piece.batch.views.device)[:, :, :views]
@@ -257,16 +237,13 @@ def shown(piece: Piece, result: BallForesight, *, start: int) -> Addition:
     predicted = Picture(title="predicted, probability", values=levels, divisor=255, palette=_PROBABILITY, first=first)
     if start:
         predicted = Picture(title="rolled out", values=frames.astype(np.uint8), palette=_DRAWN, first=first)
-    pictures = (
-        Picture(title="shown to the model at this frame", values=what, palette=_SEEN),
-        Picture(title="true frame", values=true.cpu().numpy(), palette=PIXELS),
-        predicted,
-    )
+    given = Picture(title="shown to the model at this frame", values=what, palette=_SEEN)
+    pictures = (given, Picture(title="true frame", values=true.cpu().numpy(), palette=PIXELS), predicted)
     title = f"rolled out from frame {start}" if start else "one step ahead: each frame from the views before it"
-    centre, there = piece.request.view[0] + 0.5, result.kept
+    centre, title_of_views = piece.request.view[0] + 0.5, "views that the model gets"
     views: dict[str, Any] = {"side": CROP, "colours": view_colours(centre.shape[1]), "shown": False}
     return Addition(
-        layers=(Boxes(title="views that the model gets", centre=centre, there=there, **views),),
+        layers=(Boxes(title=title_of_views, centre=centre, there=result.kept, **views),),
         panels=(Pictures(title=title, pictures=pictures), _scores(source, true, result)),
         note="" if not start else f"From frame {start} on the model is shown nothing but its own answers.",
     )
@@ -278,11 +255,9 @@ def _scores(source: BallSource, true: Tensor, result: BallForesight) -> Curves:
     copied = true[first - 1].expand(frames.shape) if result.rolled_out else true[: len(frames)]
 
     def f1(guess: Tensor) -> NDArray[np.float64]:
-        found = []
-        for step, (one, where) in enumerate(zip(guess, frames < 2, strict=True)):
-            counts = BallCounts.of(one[where] > 0.5, true[first + step][where], fixed[where])
-            found.append(counts.scores()["f1_moving"])
-        return np.array(found)
+        each = enumerate(zip(guess > 0.5, frames < 2, strict=True), first)
+        counts = [BallCounts.of(one[where], true[step][where], fixed[where]) for step, (one, where) in each]
+        return np.array([own.scores()["f1_moving"] for own in counts])
 
     curves = (
         Curve(title="model", values=f1(frames), colour="#d55e00", first=first),

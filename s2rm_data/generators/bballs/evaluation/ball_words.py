@@ -28,11 +28,7 @@ def _bit_count_at_once(typing: Any, word: Any) -> Any:
     return nb.uint64(nb.uint64), build
 
 
-def _bit_count_by_text(word: Any) -> int:
-    return bin(int(word)).count("1")
-
-
-bit_count: Any = _bit_count_by_text if nb.config.DISABLE_JIT else _bit_count_at_once  # type: ignore[attr-defined]
+bit_count: Any = (lambda word: bin(int(word)).count("1")) if nb.config.DISABLE_JIT else _bit_count_at_once  # type: ignore[attr-defined]
 
 
 @compiled(error_model="numpy")

@@ -61,10 +61,8 @@ class BallInspection(Inspection):
         return ball_scene.ball_scene(group, number, self.milliseconds)
 
     def statistics(self, group: Group, progress: Progress) -> GroupStats:
-        config = group.settings["config"]
-        frames = group["frames"].shape[1]
+        config, frames, physics = group.settings["config"], group["frames"].shape[1], ball_scene.Physics.of(group)
         speed, turns, on = Moments(), Moments(), np.zeros((config["size"], config["size"]))
-        physics = ball_scene.Physics.of(group)
         top = physics.speed_limit
         edges, counts = np.linspace(0.0, top, SPEED_BINS + 1), np.zeros(SPEED_BINS, np.int64)
         for block in blocks(group, ("frames", "velocity"), progress):
@@ -75,22 +73,13 @@ class BallInspection(Inspection):
             on += physics.pixels_on(block["frames"]).sum((0, 1), dtype=np.int64)
         density = on / (len(group) * frames)
         speeds = {"mean": speed.mean, "sd": speed.deviation, "min": speed.low, "max": speed.high}
-        row = {
-            "sequences": len(group),
-            "frames": frames,
-            "balls": config["balls"],
-            "radius_px": round(float(np.mean(config["radius_px"])), 3),
-            **{f"speed_{name}_px_per_frame": round(value, 4) for name, value in speeds.items()},
-            "collisions_per_ball_and_frame": round(turns.mean, 4),
-            "pixels_on_share": round(float(density.mean()), 4),
-        }
-        return GroupStats(
-            group=group.path,
-            generator=str(group.settings["generator"]),
-            row=row,
-            maps={"density": density},
-            histograms={"speed": (edges, counts)},
-        )
+        row = {"sequences": len(group), "frames": frames, "balls": config["balls"]}
+        row["radius_px"] = round(float(np.mean(config["radius_px"])), 3)
+        row |= {f"speed_{name}_px_per_frame": round(value, 4) for name, value in speeds.items()}
+        row["collisions_per_ball_and_frame"] = round(turns.mean, 4)
+        row["pixels_on_share"] = round(float(density.mean()), 4)
+        found = {"maps": {"density": density}, "histograms": {"speed": (edges, counts)}}
+        return GroupStats(group=group.path, generator=str(group.settings["generator"]), row=row, **found)
 
     def draw_statistics(self, entries: Sequence[GroupStats]) -> Figure:
         """One column per group: where pixels are on, and how fast the balls are."""
@@ -102,9 +91,8 @@ class BallInspection(Inspection):
             density, side = entry.maps["density"], len(entry.maps["density"])
             shown = {"vmin": 0, "vmax": moving, "cmap": "magma", "interpolation": "nearest"}
             picture = above.imshow(density, extent=(0, side, side, 0), **shown)
-            balls = entry.row["balls"]
+            balls, (edges, counts) = entry.row["balls"], entry.histograms["speed"]
             above.set_title(f"{entry.short_name}: {balls} ball{'s' * (balls > 1)}", fontsize=9)
-            edges, counts = entry.histograms["speed"]
             below.stairs(counts / max(counts.sum(), 1), edges, fill=True, color="#0072b2")
             below.axvline(entry.row["speed_mean_px_per_frame"], color="black", lw=0.8, ls="--")
             below.set_xlabel("speed, px/frame", fontsize=8)
@@ -122,11 +110,9 @@ _LEGEND = "bright: seen by a crop; dim: seen by none"
 _HIDDEN = 0.35  # brightness of what no crop shows
 
 
-def sample_positions(
-    rng: np.random.Generator, frames: int, size: int, views: int = ball_scene.VIEWS
-) -> NDArray[np.int64]:
+def sample_positions(rng: np.random.Generator, frames: int, size: int) -> NDArray[np.int64]:
     """(T, V, 2) central pixels (x, y) of the crops, uniform over the arena."""
-    return rng.integers(0, size, (frames, views, 2))
+    return rng.integers(0, size, (frames, ball_scene.VIEWS, 2))
 
 
 def frames_with_crops(
@@ -148,11 +134,8 @@ def contact_sheet(
 ) -> Any:
     """One row per sequence, `columns` of its frames evenly spread over time."""
     times = np.unique(np.linspace(0, len(sequences[0]) - 1, columns).astype(int))
-    rows = [
-        [_arena(sequence[time], centres[time], scale) for time in times]
-        for sequence, centres in zip(sequences, positions, strict=True)
-    ]
-    heads = [f"frame {time}" for time in times]
+    pairs, heads = zip(sequences, positions, strict=True), [f"frame {time}" for time in times]
+    rows = [[_arena(sequence[time], centres[time], scale) for time in times] for sequence, centres in pairs]
     return paint.contact_sheet(rows, labels, heads, f"{_LEGEND}; coloured squares: the crops of that frame")
 
 

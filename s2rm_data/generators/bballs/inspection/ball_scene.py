@@ -1,7 +1,4 @@
-"""A sequence of balls as a scene: the frames, the balls and the crops that evaluation shows to models, the energies.
-
-What looking at a group needs to know of its world, plain or general.
-"""
+"""A sequence of balls as a scene: the frames, the balls and the crops that evaluation shows to models, the energies."""
 
 # T frames, K balls, V views, S side of the arena in pixels
 
@@ -37,9 +34,8 @@ class Physics:
     def of(cls, group: Group, number: int | None = None) -> Physics:
         """Of a group or, with the masses, of one of its sequences."""
         config = group.settings["config"]
-        if number is None or "mass" not in config:
-            return cls(config=config)
-        return cls(config=config, mass=np.asarray(group["mass"][number]))
+        masses = None if number is None or "mass" not in config else np.asarray(group["mass"][number])
+        return cls(config=config, mass=1.0 if masses is None else masses)
 
     @property
     def gravity(self) -> NDArray[np.float64]:
@@ -107,6 +103,7 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> scene.Scene:
     everywhere = (0.0, 0.0, float(size), float(size))
     physics = Physics.of(group, number)
     step, ball = np.nonzero(physics.collisions(velocity))
+    hits: dict[str, Any] = {"step": step + 1, "position": position[step + 1, ball], "colour": "#ffd400"}
     frames, palette = stored[number][:steps], _palette(physics.config)
     bits = palette is PIXELS
     shown = np.packbits(frames, axis=-1) if bits else levels(frames) if palette is not _GREYS else frames
@@ -117,12 +114,7 @@ def ball_scene(group: Group, number: int, milliseconds: int) -> scene.Scene:
             scene.Raster(title="frame", values=shown, extent=everywhere, palette=palette, width=size, bits=bits),
             scene.Boxes(title="crops", centre=centre + 0.5, side=CROP, colours=view_colours(), dim="#000000a6"),
             _discs(position, velocity, np.atleast_1d(group["radius"][number]), physics),
-            scene.Marks(
-                title="collisions since the frame before",
-                step=step + 1,
-                position=position[step + 1, ball],
-                colour="#ffd400",
-            ),
+            scene.Marks(title="collisions since the frame before", **hits),
         ),
         panels=(_crops(frames, centre, palette), _energies(position, velocity, physics)),
         facts=_facts(group, number, total, steps),
@@ -181,9 +173,8 @@ def ball_colours(balls: int) -> list[str]:
 
 def crops_of(frames: NDArray[np.uint8], centre: NDArray[Any]) -> NDArray[np.uint8]:
     """(T, V, 11, 11, ...) around central pixels (x, y), as the loader cuts them: zero outside the arena."""
-    edge = (CROP // 2, CROP // 2)
+    edge, reach = (CROP // 2, CROP // 2), np.arange(CROP)
     padded = np.pad(frames, ((0, 0), edge, edge, *[(0, 0)] * (frames.ndim - 3)))
-    reach = np.arange(CROP)
     rows = centre[:, :, 1, None, None].astype(np.int64) + reach[:, None]
     columns = centre[:, :, 0, None, None].astype(np.int64) + reach
     return padded[np.arange(len(frames))[:, None, None, None], rows, columns]
@@ -192,20 +183,16 @@ def crops_of(frames: NDArray[np.uint8], centre: NDArray[Any]) -> NDArray[np.uint
 def _crops(frames: NDArray[np.uint8], centre: NDArray[np.int16], palette: scene.Palette) -> scene.Pictures:
     views, crops = centre.shape[1], crops_of(frames, centre)
     crops = levels(crops) if frames.ndim == 4 else crops
-    pictures = [
-        scene.Picture(title=f"{view + 1}", values=crops[:, view], palette=palette, border=colour)
-        for view, colour in enumerate(view_colours(views))
-    ]
+    each = [(f"{view + 1}", crops[:, view], colour) for view, colour in enumerate(view_colours(views))]
+    pictures = [scene.Picture(title=t, values=found, palette=palette, border=colour) for t, found, colour in each]
     note = "What an observer sees: crops at random places, the same that evaluation shows to models."
     return scene.Pictures(title=f"{views} crops of {CROP} x {CROP} pixels", pictures=pictures, note=note, small=True)
 
 
 def _energies(position: NDArray[Any], velocity: NDArray[Any], physics: Physics) -> scene.Curves:
     energy = physics.mass * (velocity.astype(np.float64) ** 2).sum(-1) / 2
-    curves = [
-        scene.Curve(title=f"ball {ball + 1}", values=energy[:, ball], colour=colour)
-        for ball, colour in enumerate(ball_colours(energy.shape[1]))
-    ]
+    each = enumerate(zip(energy.T, ball_colours(energy.shape[1]), strict=True), 1)
+    curves = [scene.Curve(title=f"ball {ball}", values=own, colour=colour) for ball, (own, colour) in each]
     total = scene.Curve(title="all", values=energy.sum(1), colour=_TOTAL)
     if any(physics.gravity):
         whole = energy.sum(1) + physics.potential(position).sum(1)

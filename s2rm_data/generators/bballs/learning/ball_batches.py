@@ -1,7 +1,6 @@
 """Bouncing balls as batches: packed frames in memory, crops around sampled pixels as views and as targets.
 
 Where the store has a cache, the frames of a batch's sequences are read from it instead, with the same result.
-
 All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept.
 """
 
@@ -31,6 +30,7 @@ from s2rm_data.store import Group
 
 PAPER_VIEWS = 10  # section 'Video Prediction from Crops': A = 10 pixel positions at every step
 QUERIES = 10  # Assumption: the paper does not say how many queries per step are trained on
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,8 @@ class BallRequest(Request):
 
 
 class BallSource(Source):
-    """The frames of one or several groups, packed, on the device where crops are cut.
-
-    `steps` is T; None takes the whole sequence. Positions are uniform over the arena, new at every frame.
+    """The frames of one or several groups, packed, on the device where crops are cut. `steps` is T; None takes the
+    whole sequence. Positions are uniform over the arena, new at every frame.
     """
 
     def __init__(
@@ -78,9 +77,7 @@ class BallSource(Source):
         frames, self.size, _ = next(iter(shapes.values()))
         self.steps = window_steps(steps, frames, ", ".join(self.groups))
         self.views, self.queries, self.next_views = views, queries, next_views
-        self.device = torch.device(device)
-        self._settings = groups[0].settings
-        self._frame_count = frames
+        self.device, self._settings, self._frame_count = torch.device(device), groups[0].settings, frames
         self.units = shard_units(groups, limit)
         self.cached = CachedSequences(groups, ("frames",), limit) if has_cache(groups[0]) else None
         if self.cached is None:
@@ -90,15 +87,13 @@ class BallSource(Source):
     def __len__(self) -> int:
         return len(self.frames if self.cached is None else self.cached)
 
-    def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
+    def sample(self, random: np.random.Generator, sequence: Numbers) -> BallRequest:
         return self._sample(random, sequence, random.integers(0, self._frame_count - self.steps, len(sequence)))
 
-    def sample_fixed(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BallRequest:
+    def sample_fixed(self, random: np.random.Generator, sequence: Numbers) -> BallRequest:
         return self._sample(random, sequence, np.zeros(len(sequence), np.int64))
 
-    def _sample(
-        self, random: np.random.Generator, sequence: NDArray[np.int64], start: NDArray[np.int64]
-    ) -> BallRequest:
+    def _sample(self, random: np.random.Generator, sequence: Numbers, start: Numbers) -> BallRequest:
         batch, frames = len(sequence), self.steps + 1
         view = random.integers(0, self.size, (batch, frames, self.views, 2), dtype=np.int16)
         query = random.integers(0, self.size, (batch, self.steps, self.queries, 2), dtype=np.int16)
@@ -106,9 +101,8 @@ class BallSource(Source):
         return BallRequest(sequence=sequence, start=start, view=view, view_mask=mask, query=query)
 
     def drop(self, random: np.random.Generator, request: BallRequest, fraction: float) -> BallRequest:
-        """Without an exact fraction of the views: the last ones of every frame, which are as random as any others.
-
-        So the views that are left at one fraction are also left at every smaller one.
+        """Without an exact fraction of the views: the last ones of every frame, which are as random as any others. So
+        the views that are left at one fraction are also left at every smaller one.
         """
         mask = request.view_mask & (np.arange(self.views) < self.views - drop_count(fraction, self.views))
         return request.replaced(view_mask=mask)
@@ -126,9 +120,8 @@ class BallSource(Source):
         if isinstance(prepared, Batch):
             return prepared
         request, frames = prepared
-        return self._batch(
-            request.moved(self.device), None if frames is None else frames.to(self.device, non_blocking=True)
-        )
+        frames = None if frames is None else frames.to(self.device, non_blocking=True)
+        return self._batch(request.moved(self.device), frames)
 
     def _cached_frames(self, request: BallRequest) -> Tensor | None:
         """(B, F, S, W) of the request's sequences; None if all frames are in memory."""
@@ -137,8 +130,7 @@ class BallSource(Source):
         return torch.from_numpy(self.cached.packed("frames", np.asarray(request.sequence)))
 
     def _batch(self, request: BallRequest, frames: Tensor | None) -> Batch:
-        frame = self._frame_numbers(request, frames)
-        cut_frames = self.steps + int(self.next_views)
+        frame, cut_frames = self._frame_numbers(request, frames), self.steps + int(self.next_views)
         views = self._crops(frames, frame[:, :cut_frames], request.view[:, :cut_frames])
         position, mask = request.view.float(), request.view_mask
         return Batch(

@@ -35,12 +35,15 @@ class BallPrediction(NamedTuple):
 
 def cut(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:
     """Crops (..., 11, 11) uint8 of 0 and 1 around `position` (..., 2), whole (x, y) of the central pixel in the arena.
-
     frames: (F, S, W) uint8, packed, most significant bit first, bits past the last column 0; frame: (...) index.
     """
-    if frames.device.type == "cpu":
-        return _cut_on_cpu(frames, frame, position)
-    return cut_with_torch(frames, frame, position)
+    if frames.device.type != "cpu":
+        return cut_with_torch(frames, frame, position)
+    count = frame.numel()
+    out = torch.empty((count, CROP, _PADDED), dtype=torch.uint8)
+    xy = position.reshape(count, 2).to(torch.int32).numpy()
+    _cut(frames.numpy(), frame.reshape(count).to(torch.int64).numpy(), xy, _TABLE, out.numpy().view(np.uint64))
+    return out.view(*frame.shape, CROP, _PADDED)[..., :CROP]
 
 
 def cut_with_torch(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:
@@ -58,21 +61,9 @@ def cut_with_torch(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:
     return ((word.unsqueeze(-1) >> shift.unsqueeze(-2)) & 1).to(torch.uint8)
 
 
-def _cut_on_cpu(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:
-    count = frame.numel()
-    out = torch.empty((count, CROP, _PADDED), dtype=torch.uint8)
-    xy = position.reshape(count, 2).to(torch.int32).numpy()
-    _cut(frames.numpy(), frame.reshape(count).to(torch.int64).numpy(), xy, _TABLE, out.numpy().view(np.uint64))
-    return out.view(*frame.shape, CROP, _PADDED)[..., :CROP]
-
-
-def _table() -> NDArray[np.uint64]:
-    """(2048, 2): the 11 bits of a number, most significant first, as bytes of two words; the last five bytes are 0."""
-    bits = (np.arange(2**CROP)[:, None] >> np.arange(CROP - 1, -1, -1)) & 1
-    return np.pad(bits.astype(np.uint8), ((0, 0), (0, _PADDED - CROP))).view(np.uint64)
-
-
-_TABLE = _table()
+# (2048, 2): the 11 bits of a number, most significant first, as bytes of two words; the last five bytes are 0
+_BITS = ((np.arange(2**CROP)[:, None] >> np.arange(CROP - 1, -1, -1)) & 1).astype(np.uint8)
+_TABLE: NDArray[np.uint64] = np.pad(_BITS, ((0, 0), (0, _PADDED - CROP))).view(np.uint64)
 
 
 @compiled(error_model="numpy")

@@ -1,7 +1,5 @@
 """Bouncing balls for learning: the paper's sizes and budgets, crops as predictions, their scores and references.
 
-Scores of predicted crops, with the fixed ball and without it, and pictures that anybody can draw without a model.
-
 The fixed ball is always there, and drawing it alone gives an F1 of about 0.4 with three balls: `moving` leaves out its
 pixels, and nothing else. Pixels of a crop outside the arena count in both; they are off.
 
@@ -23,15 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from s2rm_data.generators.bballs.learning import ball_crops
 from s2rm_data.generators.bballs.learning.ball_batches import BallRequest, BallSource
-from s2rm_data.generators.bballs.learning.ball_crops import (
-    CROP,
-    REACH,
-    BallPrediction,
-    BallTargets,
-    crops_of_one,
-    cut_pixels,
-)
+from s2rm_data.generators.bballs.learning.ball_crops import CROP, REACH, BallPrediction, BallTargets
 from s2rm_data.learning.batch import Batch
 from s2rm_data.learning.metrics import BinaryCounts, binary_cross_entropy, masked_mean, weighted
 from s2rm_data.learning.world_learning import Learning
@@ -69,12 +61,13 @@ def seen_pixels(view_position: Tensor, view_mask: Tensor, size: int, reach: int)
 
 def last_seen_canvas(frames: Tensor, seen: Tensor) -> Tensor:
     """(B, T, S, S) bool: at t, all that was seen of frames 0..t. frames (B, T, S, S) 0/1; seen (B, T, S, S) bool."""
-    canvas = torch.zeros_like(seen[:, 0])
-    canvases = []
+    canvases = [torch.zeros_like(seen[:, 0])]
     for frame, fresh in zip(frames.bool().unbind(1), seen.unbind(1), strict=True):
-        canvas = torch.where(fresh, frame, canvas)
-        canvases.append(canvas)
-    return torch.stack(canvases, 1)
+        canvases.append(torch.where(fresh, frame, canvases[-1]))
+    return torch.stack(canvases[1:], 1)
+
+
+Drawn = tuple[dict[str, list[Any]], list[str]]  # rows of images by title, titles of the columns
 
 
 class BallLearning(Learning):
@@ -98,27 +91,14 @@ class BallLearning(Learning):
         # One CPU core, an hour: the codec `waves` instead of the convolutions; many short windows, in the second half
         # fewer and longer ones; a larger rate that falls to almost zero; early clipping. See docs/fidelity/models.md.
         "laptop": {
-            "batch_size": 40,
-            "window": 8,
-            "late_batch_size": 16,
-            "late_window": 20,
-            "steps": 16_000,
-            "lr": 3e-3,
-            "fine_tuning_lr": 3e-4,
-            "schedule": "cosine",
-            "warmup_steps": 100,
-            "clip_norm": 0.2,
-            "validate_every": 500,
-            "validation_sequences": 64,
-            "validation_batch_size": 32,
+            "batch_size": 40, "window": 8, "late_batch_size": 16, "late_window": 20, "steps": 16_000,
+            "lr": 3e-3, "fine_tuning_lr": 3e-4, "schedule": "cosine", "warmup_steps": 100, "clip_norm": 0.2,
+            "validate_every": 500, "validation_sequences": 64, "validation_batch_size": 32,
         },
-    }
-    # Its steps cost more, and are of fewer frames. At larger rates it falls back (docs/fidelity/models.md).
-    _CONV_GRU = {
-        "batch_size": 6, "window": 14, "late_batch_size": 2, "late_window": 40, "lr": 1.5e-3, "fine_tuning_lr": 1.5e-4,
-        "clip_norm": 0.1,
     }  # fmt: skip
-    presets_of_models = {"laptop": {"conv_gru": _CONV_GRU}}
+    # Its steps cost more, and are of fewer frames. At larger rates it falls back (docs/fidelity/models.md).
+    _conv_gru = {"batch_size": 6, "window": 14, "late_batch_size": 2, "late_window": 40, "lr": 1.5e-3, "clip_norm": 0.1}
+    presets_of_models = {"laptop": {"conv_gru": _conv_gru}}
     source_fields = ("views", "queries")
     scores = {"f1": "F1", "f1_moving": "F1 without the fixed ball"}
     references = {
@@ -161,7 +141,7 @@ class BallLearning(Learning):
     def count(self, source: BallSource, prediction: BallPrediction, batch: Batch) -> BallCounts:
         assert batch.targets is not None
         predicted, true = prediction.crop.squeeze(-3) > 0, batch.targets.crop.squeeze(-3)
-        return BallCounts.of(predicted, true, crops_of_one(source.fixed_ball, batch.query_position))
+        return BallCounts.of(predicted, true, ball_crops.crops_of_one(source.fixed_ball, batch.query_position))
 
     def reference_counts(self, source: BallSource, request: BallRequest) -> dict[str, BallCounts]:
         batch, frames = source.batch(request), source.whole_frames(request)
@@ -173,19 +153,13 @@ class BallLearning(Learning):
             "copy_previous": frames[:, :-1].bool(),
         }
         assert batch.targets is not None
-        true = batch.targets.crop.squeeze(-3)
-        fixed = crops_of_one(source.fixed_ball, batch.query_position)
-        return {
-            name: BallCounts.of(cut_pixels(drawing, batch.query_position), true, fixed)
-            for name, drawing in drawings.items()
-        }
+        true, where = batch.targets.crop.squeeze(-3), batch.query_position
+        fixed = ball_crops.crops_of_one(source.fixed_ball, where)
+        return {n: BallCounts.of(ball_crops.cut_pixels(one, where), true, fixed) for n, one in drawings.items()}
 
-    def pictures(
-        self, model: Any, source: BallSource, request: BallRequest, steps: int
-    ) -> tuple[dict[str, list[Any]], list[str]]:
+    def pictures(self, model: Any, source: BallSource, request: BallRequest, steps: int) -> Drawn:
         request = request.rows(slice(0, 1))
-        batch, frames = source.batch(request), source.whole_frames(request)[0].cpu().numpy()
-        size = frames.shape[-1]
+        batch, frames, size = source.batch(request), source.whole_frames(request)[0].cpu().numpy(), source.size
         predicted = predicted_frames(model, batch, size).numpy()
         seen = seen_pixels(batch.view_position, batch.view_mask, size, REACH)[0].cpu().numpy()
         shown = range(max(len(predicted) - steps, 0), len(predicted))

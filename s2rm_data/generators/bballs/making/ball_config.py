@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,7 @@ MAX_OBSTACLES = 100
 MIN_GRAVITY = 1e-9  # px/frame²; less moves no ball by a visible distance in the longest sequence
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preset:
+class Preset(NamedTuple):
     """Physics at 48 px: each ball's speed uniform in a range, or the velocities of all balls together of one norm."""
 
     radius_px: float
@@ -60,7 +59,6 @@ Mass = Annotated[float, above(0, at_most=1e6)]
 @dataclass(frozen=True, kw_only=True)
 class _Box:
     """What all worlds have in common: `balls` moving balls in a box of `size` px. A value not given is the preset's.
-
     Each ball's speed is drawn uniformly from `speed_px_per_frame` (min, max). Where that is None, the velocities of all
     balls together are a random vector of norm `system_speed_px_per_frame`, which only presets set. A speed that is
     given is each ball's, whatever the preset.
@@ -78,8 +76,7 @@ class _Box:
 
     def _set_speed(self) -> None:
         preset = PRESETS[self.preset]
-        system = preset.system_speed_px_per_frame
-        system = None if system is None else _scaled(system, self.size)
+        system = preset.system_speed_px_per_frame and _scaled(preset.system_speed_px_per_frame, self.size)
         if self.system_speed_px_per_frame not in (None, system):
             raise UsageError(
                 f"the speed of the whole system is {system} px/frame in preset {self.preset!r} at {self.size} px; it "
@@ -92,8 +89,7 @@ class _Box:
             require(self, "speed_px_per_frame", high <= self.size, f"at most size ({self.size} px) per frame")
             self._set("system_speed_px_per_frame", None)
         elif preset.speed_px_per_frame is not None:
-            low, high = preset.speed_px_per_frame
-            self._set("speed_px_per_frame", (_scaled(low, self.size), _scaled(high, self.size)))
+            self._set("speed_px_per_frame", tuple(_scaled(speed, self.size) for speed in preset.speed_px_per_frame))
         else:
             self._set("system_speed_px_per_frame", system)
 
@@ -135,12 +131,11 @@ class BallsConfig(_Box):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralConfig(_Box):
-    """A world with gravity, unequal balls, fixed balls and inner walls, and how it is drawn.
-
-    `radius_px` and `mass_range` (min, max) are drawn uniformly for each ball; `mass` is `equal` (all 1), `area` (pi r²)
-    or `range`. `fixed` are balls (x, y, radius) that do not move, by default one in the centre that is as large as the
-    largest ball. `walls` (x0, y0, x1, y1) are straight, 1.5 px wide and have round ends. `gravity` (x, y) is in
-    px/frame², y down.
+    """A world with gravity, unequal balls, fixed balls and inner walls, and how it is drawn. `radius_px` and
+    `mass_range` (min, max) are drawn uniformly for each ball; `mass` is `equal` (all 1), `area` (pi r²) or `range`.
+    `fixed` are balls (x, y, radius) that do not move, by default one in the centre that is as large as the largest
+    ball. `walls` (x0, y0, x1, y1) are straight, 1.5 px wide and have round ends. `gravity` (x, y) is in px/frame², y
+    down.
     """
 
     # None is replaced on construction
@@ -178,29 +173,27 @@ class GeneralConfig(_Box):
         require(self, "fixed", len(self.fixed) <= MAX_OBSTACLES, f"at most {MAX_OBSTACLES} balls")
         require(self, "walls", len(self.walls) <= MAX_OBSTACLES, f"at most {MAX_OBSTACLES} walls")
         for number, (x, y, radius) in enumerate(self.fixed):
+            shown = _words(x, y, radius)
             if min(x, y) < radius or max(x, y) > self.size - radius:
                 raise UsageError(
-                    f"fixed ball {_ball(x, y, radius)} sticks out of the box of {self.size} px; its centre must be at "
-                    "least its radius away from every side"
+                    f"fixed ball {shown} sticks out of the box of {self.size} px; its centre must be at least its "
+                    "radius away from every side"
                 )
             for other in self.fixed[:number]:
                 if math.hypot(x - other[0], y - other[1]) < radius + other[2]:
-                    raise UsageError(f"fixed balls {_ball(x, y, radius)} and {_ball(*other)} overlap; move them apart")
+                    raise UsageError(f"fixed balls {shown} and {_words(*other)} overlap; move them apart")
         for wall in self.walls:
-            self._check_wall(wall)
-
-    def _check_wall(self, wall: tuple[float, float, float, float]) -> None:
-        shown = ",".join(f"{end:g}" for end in wall)
-        if max(wall) > self.size:
-            raise UsageError(f"wall {shown} ends outside the box; its ends lie between 0 and {self.size} px")
-        if wall[:2] == wall[2:]:
-            raise UsageError(f"wall {shown} has no length; give two different ends x0,y0,x1,y1")
-        for x, y, radius in self.fixed:
-            if _distance(x, y, wall) < radius + WALL_HALF_WIDTH_PX:
-                raise UsageError(
-                    f"wall {shown} runs through fixed ball {_ball(x, y, radius)}; keep it at least "
-                    f"{radius + WALL_HALF_WIDTH_PX:g} px away from the ball's centre, or set fixed balls with --fixed"
-                )
+            shown = _words(*wall)
+            if max(wall) > self.size:
+                raise UsageError(f"wall {shown} ends outside the box; its ends lie between 0 and {self.size} px")
+            if wall[:2] == wall[2:]:
+                raise UsageError(f"wall {shown} has no length; give two different ends x0,y0,x1,y1")
+            for x, y, radius in self.fixed:
+                if _distance(x, y, wall) < (least := radius + WALL_HALF_WIDTH_PX):
+                    raise UsageError(
+                        f"wall {shown} runs through fixed ball {_words(x, y, radius)}; keep it at least {least:g} px "
+                        "away from the ball's centre, or set fixed balls with --fixed"
+                    )
 
     @property
     def discs(self) -> NDArray[np.float64]:
@@ -219,9 +212,8 @@ AnyConfig = BallsConfig | GeneralConfig
 
 def config_of(settings: Mapping[str, Any]) -> AnyConfig:
     """The config in a split's stored settings."""
-    if settings.get("physics") == "general":
-        return from_json(GeneralConfig, settings["config"])
-    return from_json(BallsConfig, settings["config"])
+    general, config = settings.get("physics") == "general", settings["config"]
+    return from_json(GeneralConfig, config) if general else from_json(BallsConfig, config)
 
 
 def preset_radius_px(preset: str, size: int) -> float:
@@ -237,12 +229,11 @@ def _scaled(value_px: float, size: int) -> float:
     return value_px if size == PAPER_SIZE_PX else value_px * size / PAPER_SIZE_PX
 
 
-def _ball(x: float, y: float, radius: float) -> str:
-    return f"{x:g},{y:g},{radius:g}"
+def _words(*numbers: float) -> str:
+    return ",".join(f"{number:g}" for number in numbers)
 
 
 def _distance(x: float, y: float, wall: tuple[float, float, float, float]) -> float:
     ex, ey = wall[2] - wall[0], wall[3] - wall[1]
-    along = ((x - wall[0]) * ex + (y - wall[1]) * ey) / (ex * ex + ey * ey)
-    along = min(max(along, 0.0), 1.0)
+    along = min(max(((x - wall[0]) * ex + (y - wall[1]) * ey) / (ex * ex + ey * ey), 0.0), 1.0)
     return math.hypot(x - wall[0] - along * ex, y - wall[1] - along * ey)

@@ -23,7 +23,6 @@ _STEPS = 140
 @compiled(error_model="numpy")
 def approach(dx, dy, du, dv, reach, size):  # type: ignore[no-untyped-def]
     """Time until two balls touch that are (dx, dy) apart and move at (du, dv) against each other; inf for never.
-
     `reach` is the sum of their radii. A contact that goes less deep than rounding in a box of `size` is none.
     """
     b = dx * du + dy * dv
@@ -39,9 +38,8 @@ def approach(dx, dy, du, dv, reach, size):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def arrival(gap, speed, acceleration):  # type: ignore[no-untyped-def]
-    """Time until a distance `gap` is used up, at a speed and acceleration towards its end, while approaching.
-
-    A negative gap lies behind the end: it is used up when the body has come back to this side and falls on it again.
+    """Time until a distance `gap` is used up, at a speed and acceleration towards its end, while approaching. A
+    negative gap lies behind the end: it is used up when the body has come back to this side and falls on it again.
     """
     discriminant = speed * speed + 2.0 * acceleration * gap
     if discriminant < 0.0:
@@ -63,9 +61,8 @@ def side_contact(x, speed, low, high, pull):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def disc_contact(dx, dy, u, v, gx, gy, reach, size, limit):  # type: ignore[no-untyped-def]
-    """Time until a ball at (dx, dy) from a point, under gravity (gx, gy), comes as near to it as `reach`.
-
-    inf unless that is before `limit`, which must be finite.
+    """Time until a ball at (dx, dy) from a point, under gravity (gx, gy), comes as near to it as `reach`. inf unless
+    that is before `limit`, which must be finite.
     """
     return first_descent(
         dx * dx + dy * dy - reach * reach,
@@ -81,7 +78,6 @@ def disc_contact(dx, dy, u, v, gx, gy, reach, size, limit):  # type: ignore[no-u
 @compiled(error_model="numpy")
 def wall_contact(x, y, u, v, reach, wall, gravity, touching):  # type: ignore[no-untyped-def]
     """Time until a ball touches one of the two straight sides of an inner wall (x0, y0, x1, y1), from outside.
-
     `touching`: how deep rounding can have put it into the wall.
     """
     ex, ey = wall[2] - wall[0], wall[3] - wall[1]
@@ -113,9 +109,8 @@ def segment_distance_sq(x, y, segment):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def first_descent(c0, c1, c2, c3, c4, depth, limit):  # type: ignore[no-untyped-def]
-    """The first t in [0, limit] at which c0 + c1 t + ... + c4 t^4 falls through zero and to below -depth, or inf.
-
-    Where it begins below zero and falls, that is at once.
+    """The first t in [0, limit] at which c0 + c1 t + ... + c4 t^4 falls through zero and to below -depth, or inf. Where
+    it begins below zero and falls, that is at once.
     """
     bends = np.empty(4)
     turns = np.empty(5)

@@ -30,7 +30,8 @@ def sites(size: int, radius_px: float) -> NDArray[np.float64]:
     half = radius_px * CLEARANCE
     best = np.empty((0, 2))
     if 2 * half <= size:
-        for family in (_nothing, _square, _wide_rows, _narrow_rows, _rings):
+        # First an empty start: filling its holes in raster order gives rows that lie in each other's gaps.
+        for family in (lambda *_: np.empty((0, 2)), _square, _wide_rows, _narrow_rows, _rings):
             candidate = _clear_of_centre(family(float(size), half), size, half)
             if len(candidate) <= _COMPLETED_SITES:
                 candidate = _fill_holes(candidate, size, half)
@@ -61,21 +62,14 @@ def largest_radius_px(size: int, balls: int) -> float | None:
 
 def check_fit(size: int, radius_px: float, balls: int) -> None:
     """Raise a UsageError that says what would fit, unless `balls` balls of this radius do."""
-    most = capacity(size, radius_px)
-    if balls <= most:
+    if balls <= (most := capacity(size, radius_px)):
         return
-    remedies = [f"at most {most} balls of this radius" if most else "no ball of this radius"]
-    radius = largest_radius_px(size, balls)
-    remedies.append(f"a radius of at most {radius:g} px for {balls}" if radius else f"never as many as {balls}")
+    radius, held = largest_radius_px(size, balls), f"at most {most} balls" if most else "no ball"
+    other = f"a radius of at most {radius:g} px for {balls}" if radius else f"never as many as {balls}"
     raise UsageError(
         f"{balls} balls of radius {radius_px:g} px do not fit in a box of {size} x {size} px beside the fixed ball in "
-        f"its centre; it holds {remedies[0]}, or {remedies[1]}: take fewer or smaller balls, or a larger box"
+        f"its centre; it holds {held} of this radius, or {other}: take fewer or smaller balls, or a larger box"
     )
-
-
-def _nothing(size: float, half: float) -> NDArray[np.float64]:
-    """An empty start: filling its holes in raster order gives rows that lie in each other's gaps."""
-    return np.empty((0, 2))
 
 
 def _square(size: float, half: float) -> NDArray[np.float64]:
@@ -114,8 +108,7 @@ def _rings(size: float, half: float) -> NDArray[np.float64]:
             break
         first, last = line[:-1], line[::-1][:-1]
         low, high = np.full_like(first, line[0]), np.full_like(first, line[-1])
-        for x, y in ((first, low), (high, first), (last, high), (low, last)):
-            found.append(np.stack([x, y], axis=-1))
+        found += [np.stack(xy, axis=-1) for xy in ((first, low), (high, first), (last, high), (low, last))]
     return np.concatenate(found) if found else np.empty((0, 2))
 
 

@@ -26,13 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from s2rm_data.core.compiled import compiled
-from s2rm_data.generators.bballs.making.ball_config import (
-    CHANNELS,
-    WALL_HALF_WIDTH_PX,
-    AnyConfig,
-    BallsConfig,
-    packed_width,
-)
+from s2rm_data.generators.bballs.making import ball_config
+from s2rm_data.generators.bballs.making.ball_config import WALL_HALF_WIDTH_PX, AnyConfig, BallsConfig, packed_width
 from s2rm_data.generators.bballs.making.ball_contacts import segment_distance_sq
 
 MARGIN_BYTES = 4
@@ -41,16 +36,16 @@ SAMPLES = 8  # per pixel and axis: one byte
 STANDING = (128, 128, 128)  # colour of fixed balls and walls; grey frames show everything in white
 # Okabe and Ito's colours, which most people can tell apart; ball 7 has the colour of ball 1
 PALETTE = ((213, 94, 0), (0, 114, 178), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233))
+Pixels = NDArray[np.uint8]
 
 
-def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: AnyConfig) -> NDArray[np.uint8]:
+def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: AnyConfig) -> Pixels:
     """Frames of position (N, T, n, 2) and radius (N, n): packed (N, T, S, W), grey (N, T, S, S) or (N, T, S, S, 3)."""
     if isinstance(config, BallsConfig) or config.render == "binary":
         return draw_packed(position, radius, standing_pixels(config))
-    channels = CHANNELS[config.render]
-    colours = np.array(PALETTE if channels == 3 else ((255,),), dtype=np.float64)
-    still = np.array(STANDING if channels == 3 else (255,), dtype=np.float64)
-    ground = _standing_share(config)[..., None] * still
+    channels = ball_config.CHANNELS[config.render]
+    palette, standing = (PALETTE, STANDING) if channels == 3 else (((255,),), (255,))
+    colours, ground = np.array(palette, np.float64), _standing_share(config)[..., None] * np.array(standing, np.float64)
     frames = np.empty((*position.shape[:2], config.size, config.size, channels), dtype=np.uint8)
     empty = (np.minimum(ground, 255.0) + 0.5).astype(np.uint8)
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, dtype=np.int64)
@@ -58,13 +53,10 @@ def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: 
     return frames if channels == 3 else frames[..., 0]
 
 
-def draw_packed(
-    position: NDArray[np.floating], radius: NDArray[np.float64], background: NDArray[np.uint8]
-) -> NDArray[np.uint8]:
-    """Packed frames (N, T, S, W) of position (N, T, n, 2) and radius (N, n) over a picture (S, W).
-
-    Bits are in reading order, the most significant first; those beyond the last column are 0. Balls that stick out of
-    the image are cut off.
+def draw_packed(position: NDArray[np.floating], radius: NDArray[np.float64], background: Pixels) -> Pixels:
+    """Packed frames (N, T, S, W) of position (N, T, n, 2) and radius (N, n) over a picture (S, W). Bits are in reading
+    order, the most significant first; those beyond the last column are 0. Balls that stick out of the image are cut
+    off.
     """
     shape = (*position.shape[:2], *background.shape)
     packed = np.empty(math.prod(shape) + MARGIN_BYTES, dtype=np.uint8)
@@ -73,7 +65,7 @@ def draw_packed(
 
 
 @lru_cache(maxsize=16)
-def standing_pixels(config: AnyConfig) -> NDArray[np.uint8]:
+def standing_pixels(config: AnyConfig) -> Pixels:
     """Packed (S, W) image of the fixed balls and inner walls, not to be written to."""
     return draw_standing(config.discs, config.segments, config.size)
 
@@ -86,9 +78,7 @@ def _standing_share(config: AnyConfig) -> NDArray[np.float64]:
     return samples.sum((1, 3)) / SAMPLES**2
 
 
-def draw_standing(
-    discs: NDArray[np.float64], segments: NDArray[np.float64], side: int, scale: int = 1
-) -> NDArray[np.uint8]:
+def draw_standing(discs: NDArray[np.float64], segments: NDArray[np.float64], side: int, scale: int = 1) -> Pixels:
     """Packed (side, W) image of discs, and of walls that are to be drawn `scale` times as large."""
     image = np.zeros(side * packed_width(side) + MARGIN_BYTES, dtype=np.uint8)
     for x, y, radius in discs.tolist():
@@ -108,10 +98,9 @@ def _is_in(index, middle, other_sq, radius_sq):  # type: ignore[no-untyped-def]
 
 @compiled(error_model="numpy")
 def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-untyped-def]
-    """First and last index in the image that pass the test, as floats; the first is the larger when none does.
-
-    `reach` is half the interval's length but for rounding, which is far less than a pixel: each end is off by one at
-    most. Rounding keeps order, so that the indices that pass have no gap. No branches, so that rows go side by side.
+    """First and last index in the image that pass the test, as floats; the first is the larger when none does. `reach`
+    is half the interval's length but for rounding, which is far less than a pixel: each end is off by one at most.
+    Rounding keeps order, so that the indices that pass have no gap. No branches, so that rows go side by side.
     """
     low, high = np.ceil(middle - reach - 0.5), np.floor(middle + reach - 0.5)
     skip = 0.0 if _is_in(low, middle, other_sq, radius_sq) else 1.0
@@ -178,9 +167,8 @@ def _draw_all(position, radius, size, background, packed):  # type: ignore[no-un
 
 @compiled(error_model="numpy")
 def _paint_all(position, radius, ground, empty, bits, colours, frames):  # type: ignore[no-untyped-def]
-    """Fill frames (N, T, S, S, C): balls of `colours` (K, C) on `ground` (S, S, C), which alone looks as `empty`.
-
-    bits (256,): how many a byte has.
+    """Fill frames (N, T, S, S, C): balls of `colours` (K, C) on `ground` (S, S, C), which alone looks as `empty`. bits
+    (256,): how many a byte has.
     """
     size = len(ground)
     side = size * SAMPLES

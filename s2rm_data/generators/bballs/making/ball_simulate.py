@@ -58,11 +58,10 @@ def move_on(x: Numbers, v: Numbers, radius: Numbers, mass: Numbers, config: AnyC
     sequences, balls, _ = x.shape
     position, velocity = np.empty((2, sequences, config.frames, balls, 2))
     position[:, 0], velocity[:, 0] = x, v
-    still: tuple[object, object, object]
+    # numbers are read sooner than an array
+    still: tuple[object, object, object] = (tuple(map(tuple, config.discs.tolist())), None, None)
     if isinstance(config, GeneralConfig):
         still = config.discs, config.segments, config.gravity
-    else:  # numbers are read sooner than an array
-        still = tuple(map(tuple, config.discs.tolist())), None, None
     jammed = _run(x, v, radius, mass, float(config.size), *still, position, velocity)
     if jammed >= 0:
         raise UsageError(

@@ -19,15 +19,8 @@ from s2rm_data.core.check import between, check_fields, checked, to_json
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.schema import ArraySpec, SplitSource
 from s2rm_data.core.seeding import MAX_SEED, sequence_seeds
-from s2rm_data.generators.bballs.making.ball_config import (
-    PAPER_FRAMES,
-    PAPER_SIZE_PX,
-    AnyConfig,
-    BallsConfig,
-    GeneralConfig,
-    config_of,
-    packed_width,
-)
+from s2rm_data.generators.bballs.making import ball_config
+from s2rm_data.generators.bballs.making.ball_config import AnyConfig, BallsConfig, GeneralConfig, config_of
 from s2rm_data.generators.bballs.making.ball_render import render as render_frames
 from s2rm_data.generators.bballs.making.ball_simulate import simulate_sequences
 from s2rm_data.generators.bballs.making.ball_start import check_room, scattered
@@ -77,10 +70,8 @@ class BallsSplit(SplitSource):
     def __post_init__(self) -> None:
         check_fields(self)
         if self.split not in ("train", "val", f"test_{self.config.balls}"):
-            raise UsageError(
-                f"no split {self.split!r} with {self.config.balls} balls; "
-                f"the choices are train, val and test_{self.config.balls}"
-            )
+            n = self.config.balls
+            raise UsageError(f"no split {self.split!r} with {n} balls; the choices are train, val and test_{n}")
 
     @property
     def group(self) -> str:
@@ -105,7 +96,7 @@ class BallsSplit(SplitSource):
         plain = "Binary images, one bit a pixel: 1 inside a ball, the fixed one included"
         text, render = (plain, "binary") if isinstance(c, BallsConfig) else (_IMAGES[c.render], c.render)
         if render == "binary":
-            shape, dims = (c.frames, c.size, packed_width(c.size)), ("frame", "row", "packed_column")
+            shape, dims = (c.frames, c.size, ball_config.packed_width(c.size)), ("frame", "row", "packed_column")
             unpack = f"numpy.unpackbits(frames, axis=-1, count={c.size}, bitorder='big')"
             how: dict[str, Any] = {"packed_bits": c.size, "bit_order": "big", "unpack": unpack}
         else:
@@ -117,28 +108,15 @@ class BallsSplit(SplitSource):
         c = self.config
         moving = ((c.frames, c.balls, 2), ("frame", "ball", "axis"))
         shape, dims = {"position": moving, "velocity": moving, "seed": ((), ())}.get(name, ((c.balls,), ("ball",)))
-        return ArraySpec(
-            name=name,
-            dtype=dtype,
-            shape=shape,
-            dims=dims,
-            description=description,
-            units=units,
-            level=level,
-            chunk=_STATE_CHUNK,
-        )
+        told: dict[str, Any] = {"description": description, "units": units, "level": level, "chunk": _STATE_CHUNK}
+        return ArraySpec(name=name, dtype=dtype, shape=shape, dims=dims, **told)
 
     @property
     def settings(self) -> dict[str, Any]:
         plain = isinstance(self.config, BallsConfig)
-        return {
-            "generator": "bballs",
-            "generator_version": GENERATOR_VERSION if plain else GENERAL_VERSION,
-            **({} if plain else {"physics": "general"}),
-            "config": to_json(self.config),
-            "seed": self.seed,
-            "split": self.split,
-        }
+        kind = {"generator": "bballs", "generator_version": GENERATOR_VERSION if plain else GENERAL_VERSION}
+        kind |= {} if plain else {"physics": "general"}
+        return {**kind, "config": to_json(self.config), "seed": self.seed, "split": self.split}
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -160,21 +138,14 @@ class BallsSplit(SplitSource):
                 options["radius"] = decimal(c.radius_px)
             if c.speed_px_per_frame and c.speed_px_per_frame != preset.speed_px_per_frame:
                 options["speed"] = _range(c.speed_px_per_frame)
-            words = [
-                word for name, value in (options | {"seed": self.seed}).items() for word in (f"--{name}", str(value))
-            ]
-            return shlex.join(["s2rm-data", "bballs", *words])
+            words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+            return shlex.join(["s2rm-data", "bballs", *words, "--seed", str(self.seed)])
         options["radius"] = _range(c.radius_px)
         if c.speed_px_per_frame is not None:
             options["speed"] = _range(c.speed_px_per_frame)
-        options |= {
-            "gravity": ",".join(map(decimal, c.gravity)),
-            "mass": _range(c.mass_range) if c.mass_range else c.mass,
-            "fixed": _lists(c.fixed),
-            "walls": _lists(c.walls),
-            "render": c.render,
-            "seed": self.seed,
-        }
+        mass = _range(c.mass_range) if c.mass_range else c.mass
+        options |= {"gravity": ",".join(map(decimal, c.gravity)), "mass": mass, "fixed": _lists(c.fixed)}
+        options |= {"walls": _lists(c.walls), "render": c.render, "seed": self.seed}
         return shlex.join(["s2rm-data", "bballs", *(f"--{name}={value}" for name, value in options.items())])
 
     def produce(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -183,14 +154,10 @@ class BallsSplit(SplitSource):
         seeds = sequence_seeds(self.seed, self.group, start, stop)
         position, velocity, radius, mass = simulate_sequences(seeds, self.config)
         stored = position.astype(np.float32)
-        return {
-            "frames": np.ascontiguousarray(render_frames(stored, radius, self.config)),
-            "position": stored,
-            "velocity": velocity.astype(np.float32),
-            "radius": radius,
-            **({"mass": mass} if isinstance(self.config, GeneralConfig) else {}),
-            "seed": seeds,
-        }
+        frames = np.ascontiguousarray(render_frames(stored, radius, self.config))
+        more = {"mass": mass} if isinstance(self.config, GeneralConfig) else {}
+        states: dict[str, np.ndarray] = {"position": stored, "velocity": velocity.astype(np.float32)}
+        return {"frames": frames, **states, "radius": radius, **more, "seed": seeds}
 
 
 def split_from_settings(settings: dict[str, Any], count: int) -> BallsSplit:
@@ -205,8 +172,8 @@ def plan(
     val: int = PAPER_VAL,
     test: int = PAPER_TEST,
     train_balls: int | None = None,
-    frames: int = PAPER_FRAMES,
-    size: int = PAPER_SIZE_PX,
+    frames: int = ball_config.PAPER_FRAMES,
+    size: int = ball_config.PAPER_SIZE_PX,
     preset: str = "kvae",
     radius: float | tuple[float, float] | None = None,
     speed: tuple[float, float] | None = None,
@@ -218,10 +185,9 @@ def plan(
     seed: int = 0,
 ) -> list[BallsSplit]:
     """The splits of a data set: train and val with `train_balls` balls, and `test_<n>` for each n of `balls`.
-
-    `train_balls` is 3 where that is among `balls`, else the smallest of them. A count of 0 leaves a split out.
-    `radius` in px and `speed` (min, max) in px/frame replace those of the preset. A range of radii, or any of the
-    options from `gravity` to `render`, makes a general world, see `GeneralConfig`.
+    `train_balls` is 3 where that is among `balls`, else the smallest of them. A count of 0 leaves a split out. `radius`
+    in px and `speed` (min, max) in px/frame replace those of the preset. A range of radii, or any of the options from
+    `gravity` to `render`, makes a general world, see `GeneralConfig`.
     """
     counts = sorted(set(balls))
     if not counts:
@@ -230,26 +196,19 @@ def plan(
         checked(name, count, Annotated[int, between(0, MAX_SEQUENCES)])
     if train_balls is None:
         train_balls = PAPER_TRAIN_BALLS if PAPER_TRAIN_BALLS in counts else counts[0]
-    wanted = [("train", train_balls, train), ("val", train_balls, val)] + [(f"test_{n}", n, test) for n in counts]
-    wanted = [entry for entry in wanted if entry[2]]
-    if not wanted:
+    wanted = [("train", train_balls, train), ("val", train_balls, val), *((f"test_{n}", n, test) for n in counts)]
+    if not (wanted := [entry for entry in wanted if entry[2]]):
         raise UsageError("all splits are left out: the numbers of training, validation and test sequences are 0")
-    shared: dict[str, Any] = {
-        "frames": frames,
-        "size": size,
-        "preset": preset,
-        "radius_px": radius,
-        "speed_px_per_frame": speed,
-    }
+    shared: dict[str, Any] = {"frames": frames, "size": size, "preset": preset, "radius_px": radius}
+    shared["speed_px_per_frame"] = speed
     more = {"gravity": gravity, "mass": mass, "fixed": fixed, "walls": walls, "render": render}
     more = {name: value for name, value in more.items() if value is not None}
     make: type[AnyConfig] = BallsConfig
     if more or isinstance(radius, tuple):
         make, shared = GeneralConfig, _general_options(shared | more, seed)
     configs: dict[int, AnyConfig] = {n: make(balls=n, **shared) for _, n, _ in wanted}
-    for config in configs.values():
-        if isinstance(config, GeneralConfig):
-            check_room(config)
+    for config in (config for config in configs.values() if isinstance(config, GeneralConfig)):
+        check_room(config)
     return [BallsSplit(config=configs[n], split=split, count=count, seed=seed) for split, n, count in wanted]
 
 

@@ -24,13 +24,8 @@ from s2rm_data.core.compiled import compiled
 from s2rm_data.core.errors import UsageError
 from s2rm_data.core.philox import philox, to_unit
 from s2rm_data.core.seeding import sequence_seeds
-from s2rm_data.generators.bballs.making.ball_config import (
-    MAX_OBSTACLES,
-    WALL_HALF_WIDTH_PX,
-    AnyConfig,
-    BallsConfig,
-    GeneralConfig,
-)
+from s2rm_data.generators.bballs.making import ball_config
+from s2rm_data.generators.bballs.making.ball_config import AnyConfig, BallsConfig, GeneralConfig
 from s2rm_data.generators.bballs.making.ball_contacts import segment_distance_sq
 from s2rm_data.generators.bballs.making.ball_packing import sites
 
@@ -66,10 +61,9 @@ def start(seeds: NDArray[np.uint64], config: AnyConfig) -> tuple[Numbers, Number
 
 def scattered(count: int, config: GeneralConfig, seed: int) -> list[tuple[float, float]]:
     """Places of fixed balls as large as the largest ball of a world that has walls alone, the same for all its splits.
-
     They are in hundredths of a pixel, so that the command that makes a split can list them.
     """
-    checked("fixed", count, Annotated[int, between(0, MAX_OBSTACLES)])
+    checked("fixed", count, Annotated[int, between(0, ball_config.MAX_OBSTACLES)])
     seeds = sequence_seeds(seed, "bballs/fixed", 0, 1)
     radius, position = np.full((1, count), config.radius_px[1] + _ROUNDING), np.empty((1, count, 2))
     if not _found_places(seeds, config, radius, position):
@@ -123,7 +117,8 @@ def _is_free(x, y, r, world, others, own, radius, position):  # type: ignore[no-
         if dx * dx + dy * dy < reach * reach:
             return False
     for k in range(len(segments)):
-        if segment_distance_sq(x, y, segments[k]) < (r + WALL_HALF_WIDTH_PX) * (r + WALL_HALF_WIDTH_PX):
+        reach = r + ball_config.WALL_HALF_WIDTH_PX
+        if segment_distance_sq(x, y, segments[k]) < reach * reach:
             return False
     for k in others:
         dx, dy, reach = x - position[k, 0], y - position[k, 1], r + radius[k]
@@ -218,28 +213,21 @@ def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
 
 
 @compiled(error_model="numpy")
-def _insert(value, ascending, count):  # type: ignore[no-untyped-def]
-    """Put a value where it belongs among the first `count`."""
-    k = count
-    while k > 0 and ascending[k - 1] > value:
-        ascending[k] = ascending[k - 1]
-        k -= 1
-    ascending[k] = value
-
-
-@compiled(error_model="numpy")
 def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
-    """The 2n velocity components uniform on the sphere of radius `norm`, as normalised Gaussians would be.
-
-    On that sphere the shares of the balls in the square norm are the spacings of n - 1 uniform points in [0, 1].
+    """The 2n velocity components uniform on the sphere of radius `norm`, as normalised Gaussians would be. On that
+    sphere the shares of the balls in the square norm are the spacings of n - 1 uniform points in [0, 1].
     """
     balls = velocity.shape[1]
     cuts = np.empty(balls + 1)
     for s in range(len(seeds)):
         _directions(seeds[s], velocity[s])
         cuts[0], cuts[balls] = 0.0, 1.0
-        for k in range(1, balls):
-            _insert(uniforms(seeds[s], _SPEED, k)[0], cuts, k)
+        for k in range(1, balls):  # each where it belongs among those before it
+            value, at = uniforms(seeds[s], _SPEED, k)[0], k
+            while cuts[at - 1] > value:
+                cuts[at] = cuts[at - 1]
+                at -= 1
+            cuts[at] = value
         for k in range(balls):
             speed = norm * math.sqrt(cuts[k + 1] - cuts[k])
             velocity[s, k, 0] *= speed

@@ -18,7 +18,7 @@ from typing import Any
 
 from s2rm_data.core.progress import Progress
 from s2rm_data.core.write import write_whole
-from s2rm_data.inspection.scene import Discs, Scene
+from s2rm_data.inspection.scene import Discs
 from s2rm_data.inspection.viewer.answers import Answers
 
 SCRIPTS = ("data", "colours", "arena", "panels", "player", "model", "main")
@@ -42,16 +42,6 @@ def style() -> str:
 def page() -> str:
     """For a server that has `viewer.css` and `viewer.js` beside it."""
     return _filled('<link rel="stylesheet" href="viewer.css">', "", '<script src="viewer.js"></script>')
-
-
-def page_with(data: str) -> str:
-    """All in one: `data` is what #embedded holds, JSON without a `<`. The page may run no script but its own."""
-    assert "<" not in data
-    code, rules = script(), style()
-    policy = POLICY.format(scripts=_digest(code), styles=_digest(rules))
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-    held = f'<script type="application/json" id="embedded">{data}</script>'
-    return _filled(f"{meta}<style>{rules}</style>", held, f"<script>{code}</script>")
 
 
 def _filled(head: str, data: str, code: str) -> str:
@@ -93,7 +83,12 @@ def write_page(
     for route, given in questions:
         held.append([route, given, _spelled(answers.answer(route, given)[1])])
         progress.advance(1)
-    text = page_with(json.dumps(held, separators=(",", ":")).replace("<", "\\u003c")).encode()
+    code, rules = script(), style()
+    policy = POLICY.format(scripts=_digest(code), styles=_digest(rules))  # the page may run no script but its own
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    data = json.dumps(held, separators=(",", ":")).replace("<", "\\u003c")
+    data = f'<script type="application/json" id="embedded">{data}</script>'
+    text = _filled(f"{meta}<style>{rules}</style>", data, f"<script>{code}</script>").encode()
     write_whole(target, [text])
     return len(text)
 
@@ -117,14 +112,11 @@ def _questions(answers: Answers, table: dict[str, Any], path: str, number: int) 
         yield "details", {**what, "index": str(index)}
     world = path.partition("/")[0]
     for run in (run for run in table["runs"] if run["world"] == world):
-        for index, start, dropped in itertools.product(range(max(things, 1)), _starts(scene, run), DROPPED):
+        # 0 is one step ahead; the page asks for a roll-out no later than the last step but one.
+        starts = [0, max(1, min(scene.steps - 1, START))] if run["rolls_out"] else [0]
+        for index, start, dropped in itertools.product(range(max(things, 1)), starts, DROPPED):
             asked = {"index": str(index), "start": str(start), "dropped": f"{dropped:g}"}
             yield "prediction", {"run": run["name"], **what, **asked}
-
-
-def _starts(scene: Scene, run: dict[str, Any]) -> list[int]:
-    """0 is one step ahead; the page asks for a roll-out no later than the last step but one."""
-    return [0, max(1, min(scene.steps - 1, START))] if run["rolls_out"] else [0]
 
 
 def _spelled(data: bytes) -> str:
