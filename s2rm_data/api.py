@@ -1,7 +1,6 @@
 """What the commands do, as functions: the public names of the package (`import s2rm_data as s2`).
 
-docs/api.md shows each at work.
-"""
+docs/api.md shows each at work."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def generate(
     `options` are the world's own, spelled as on the command line with underscores: `balls="1-6"`, `train=400`,
     `scenario=["3s5z", "2s3z"]`. What is there already is not made again, so that an interrupted call is resumed by
     calling it again. `part="3/20"` makes the third of twenty parts, which `merge` puts together; `dask` is the address
-    of a cluster that makes all of them. Returns what was made.
-    """
+    of a cluster that makes all of them. Returns what was made."""
     from s2rm_data.display.progress import progress_for
     from s2rm_data.making.parts import generate_part
     from s2rm_data.making.run import generate as make
@@ -167,8 +165,7 @@ def open(path: PathLike | StorePath, *, cache: PathLike | None = None, cache_siz
     """Open a store for reading: a folder, or the address of a bucket such as `s3://mine/data.zarr`.
 
     With `cache`, a folder, what is read is fetched in whole shards and kept there, decoded, up to `cache_size`
-    (50GB); training on such a store holds no sequences in memory.
-    """
+    (50GB); training on such a store holds no sequences in memory."""
     return Store(path, cache=shard_cache(cache, cache_size))
 
 
@@ -208,8 +205,7 @@ def dataset(
     (T, V, C, H, W), their positions and masks, the positions and masks of T x Q queries, and the targets there.
     `window` is T; None takes whole sequences, from their first frame. Windows begin anywhere, and item i is a function
     of (seed, epoch, i) alone: call `set_epoch(n)` at the beginning of each epoch to get other windows.
-    `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls.
-    """
+    `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls."""
     from s2rm_data.learning.dataset import WindowDataset
 
     chosen = [groups] if isinstance(groups, Group) else list(groups)
@@ -255,8 +251,7 @@ def train(
     `world` chooses among those in the store (`--task`). `fields` are any of the run's or the model's config, such as
     `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
     `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so. `log` names
-    services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`.
-    """
+    services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`."""
     from s2rm_data.display.training import listener_for
     from s2rm_data.training.data import training_option_names
     from s2rm_data.training.resolve import Overrides, TrainingRequest
@@ -308,8 +303,7 @@ def train_sweep(
 def load_model(path: PathLike) -> WorldModel:
     """The model in a `.safetensors` file of a run, or the best one of a run folder; on the CPU, ready to predict.
 
-    Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`.
-    """
+    Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`."""
     from s2rm_data.models.weights import load_model as load
     from s2rm_data.training.folder import no_run, run_folder
 
@@ -347,8 +341,7 @@ def evaluate(
     tuple, or one tensor (B, T, Q, channels, H, W) of logits. Give callables by name, as in `{"my GRU": model}`, and
     name their `world` where the store has several. Without `store`, it is the one the runs were trained on. `quick`
     looks at few sequences. With `out`, the folder with tables, figures and report.html is written, too. `options` are
-    those of the command, such as `sequences=100`.
-    """
+    those of the command, such as `sequences=100`."""
     import torch
 
     from s2rm_data.core.machine import available_threads

@@ -170,9 +170,7 @@ def _run(job: Job, folder: Path) -> Job:
 @contextlib.contextmanager
 def _started(command: list[str], stdout: IO[str] | int) -> Iterator[subprocess.Popen[str]]:
     """A program, which is among the running ones until it ends.
-
-    It has a session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops.
-    """
+    It has a session of its own: Ctrl-C reaches it through us alone, once, and it saves before it stops."""
     child = subprocess.Popen(
         command, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True, env=child_environment()
     )
@@ -200,9 +198,7 @@ def _heard(command: list[str], log: IO[str], name: str) -> tuple[int, str]:
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
     """Seconds of training that are left, validations included, from a few timed steps of every model.
-
-    As many processes are timed at once as will train at once: two threads of one core are not two cores.
-    """
+    As many processes are timed at once as will train at once: two threads of one core are not two cores."""
     total = 0.0
     for world in plan.worlds:
         searches = plan.search_jobs(world) if len(plan.rates) > 1 else []

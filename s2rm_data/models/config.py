@@ -1,8 +1,7 @@
 """What all models share in their configs: the world's shapes and scales, the positional embedding, encoder and decoder.
 
 A config is built by `config_for`: the fields' own defaults hold for all worlds, the world gives those that
-differ, the overrides come last. Every field is then checked.
-"""
+differ, the overrides come last. Every field is then checked."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ Extent = Annotated[float, above(0, at_most=1e6)]
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """`codec` names the encoder and decoder pair: `conv`, the paper's; `mlp`; `waves`, which learns fastest; or that of
-    a plug-in. `width` is its channels or units.
-    """
+    a plug-in. `width` is its channels or units."""
 
     task: str  # name of the world
     image_size: tuple[Pixels, Pixels]  # H, W

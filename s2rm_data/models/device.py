@@ -41,11 +41,9 @@ _ERROR = 1e-5  # of a product of K normal numbers each, by sqrt(K); factors roun
 
 def use_onednn() -> bool:
     """Let oneDNN multiply on the CPU where that is float32; called once, before training.
-
     torch has no setting that says so. Where it is asked to be fast, oneDNN rounds to bfloat16 on processors with AMX;
     on those with AVX512-BF16 alone it computes in float32, more than twice as fast as MKL does on AMD's. So it is asked
-    only on these, and measured.
-    """
+    only on these, and measured."""
     able = torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_bf16_supported()
     if not able or torch.cpu._is_amx_tile_supported() or torch.cuda.is_available():
         return False
@@ -71,10 +69,8 @@ def full_precision(like: Tensor) -> torch.autocast:
 
 def full_products() -> contextlib.AbstractContextManager[None]:
     """TF32 off, for the whole process, while it is entered.
-
     Compiled code cannot set this; whoever calls it does (`WorldModel.unroll` for a compiled step). Backward passes run
-    later: training sets full precision for all of the process.
-    """
+    later: training sets full precision for all of the process."""
     if torch.compiler.is_compiling() or torch.get_float32_matmul_precision() in _full:
         return contextlib.nullcontext()
     return _FullProducts()

@@ -42,9 +42,7 @@ _DTYPES = {
 
 def safetensors_pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> list[bytes]:
     """The bytes of a safetensors file, in pieces: the length of the header, the header, the tensors.
-
-    Written here because the library's own writer lists the metadata in another order every time.
-    """
+    Written here because the library's own writer lists the metadata in another order every time."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     pieces: list[bytes] = []
     place = 0
@@ -76,10 +74,8 @@ MOST_HEADER_BYTES = 100_000_000  # what the library itself allows
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a file; raises `OSError` or `SafetensorError`.
-
     The library maps the whole file before it compares its length with the header: one with a hole of many gigabytes
-    would be out of memory, and a pipe would never end. Here both come first.
-    """
+    would be out of memory, and a pipe would never end. Here both come first."""
     if path.exists() and not path.is_file():
         raise SafetensorError("it is not a regular file")
     with path.open("rb") as file:

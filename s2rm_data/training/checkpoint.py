@@ -6,8 +6,7 @@
     header `record`            JSON: step, schedule, best loss, length of the log, ...
     header `sha256`            of record, names, types, shapes and bytes: damage of any kind is found when it is read
 
-Nothing is pickled.
-"""
+Nothing is pickled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The config of a training run: every number that decides what is learned, and the few that only decide how fast.
 
 Presets are named budgets, each a file in `presets/`. A world may say what a preset means for it (`Learning.presets`),
-and a model which of its own sizes are then smaller.
-"""
+and a model which of its own sizes are then smaller."""
 
 from __future__ import annotations
 
@@ -37,9 +36,7 @@ Share = Annotated[float, at_least(0, below=1)]
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """`model_fields` are the fields of the model's own config that differ from its defaults.
-
-    Steps are optimiser steps. A budget is `steps` if given, else `epochs`. `window` None takes whole sequences.
-    """
+    Steps are optimiser steps. A budget is `steps` if given, else `epochs`. `window` None takes whole sequences."""
 
     task: str
     model: str

@@ -10,8 +10,7 @@
     lr = [1e-3, 3e-3]
     seed = [0, 1, 2]
 
-What is named on the command line goes before what the file says.
-"""
+What is named on the command line goes before what the file says."""
 
 from __future__ import annotations
 
@@ -80,9 +79,7 @@ def _checked(options: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def write_command(path: Path, config: TrainConfig, preset: TrainConfig, command: Command) -> None:
     """A file that gives `config` again: the names of task, model and preset, and what differs from the preset's.
-
-    What belongs to the machine is kept only where the user named it.
-    """
+    What belongs to the machine is kept only where the user named it."""
     own, usual = ({**to_json(c), **to_json(c)["model_fields"]} for c in (config, preset))
     skipped = {"task", "model", "preset", "model_fields", *MACHINE_FIELDS} - command.fields.keys()
     differing = {name: value for name, value in own.items() if name not in skipped and value != usual.get(name)}

@@ -13,8 +13,7 @@
     replaced/               with --overwrite: the run that was here before, until this one is complete
 
 Paths inside are relative: the folder can be moved. Runs of earlier versions have no mark; they are known by what their
-config.json says.
-"""
+config.json says."""
 
 from __future__ import annotations
 
@@ -54,9 +53,7 @@ _MOST_LINE_BYTES = 1 << 20  # of a log
 
 def mark_bytes(config: bytes | None, previous: bytes | None = None) -> bytes:
     """The mark of a folder whose config.json will have these bytes; None where it has none yet.
-
-    `previous`: what it has until it is replaced, which is right as well.
-    """
+    `previous`: what it has until it is replaced, which is right as well."""
     mark = {"format": FORMAT, "config_sha256": None if config is None else hashlib.sha256(config).hexdigest()}
     if previous is not None:
         mark["previous_config_sha256"] = hashlib.sha256(previous).hexdigest()
@@ -281,9 +278,7 @@ class RunFolder:
 
     def set_aside(self) -> None:
         """Move the run that is here to `replaced/`, where it stays until the one that is begun now is complete.
-
-        If one is there already, the run that is here has not been completed, and gives way.
-        """
+        If one is there already, the run that is here has not been completed, and gives way."""
         if not is_run(self.path):
             return
         if is_run(self.path / REPLACED):
@@ -372,9 +367,7 @@ class RunFolder:
 
     def begin(self, document: Any | None) -> None:
         """Mark the folder as a run's and write its config, which from then on must stay as it is.
-
-        None for a folder that holds the runs of several seeds, and has no config of its own yet.
-        """
+        None for a folder that holds the runs of several seeds, and has no config of its own yet."""
         config = None if document is None else _json_bytes(document)
         write_whole(self.mark, [mark_bytes(config)])
         if config is not None:
@@ -408,10 +401,8 @@ def _remove_empty(folder: Path) -> None:
 
 def export_run(run: Path, out: Path) -> int:
     """Write the run in folder `run` to a new, small folder `out`, to be kept and shared; returns its size in bytes.
-
     Left out are the state that a resumed run needs, the last weights, the records of single steps, pictures, timing,
-    and the path of the store, which means nothing on another machine. Weights are kept in half precision.
-    """
+    and the path of the store, which means nothing on another machine. Weights are kept in half precision."""
     source = RunFolder(run)
     document = read_run(run)
     if not source.is_complete:

@@ -119,10 +119,8 @@ def add_timing(path: Path, record: dict[str, Any]) -> None:
 
 class Log:
     """Records as lines of JSON, in the order of the steps.
-
     Its length and digest are part of a checkpoint, and a resumed run cuts off what was written after it: the log of a
-    run that was killed is that of one that was not.
-    """
+    run that was killed is that of one that was not."""
 
     def __init__(self, path: Path, length: int, sha256: str | None = None) -> None:
         self.path = path

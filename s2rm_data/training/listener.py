@@ -75,10 +75,8 @@ class Listener:
 
 class Logger(Listener):
     """Keeps what a run tells somewhere else; subclasses give `open`, `write` and, where need be, `picture` and `stop`.
-
     `folder` is that of the command, `config` what the run is made of, as JSON. A command of several seeds starts
-    several runs, one after the other, each by its name. Files belong into the folder, in one of the logger's name.
-    """
+    several runs, one after the other, each by its name. Files belong into the folder, in one of the logger's name."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.folder, self.config = folder, config

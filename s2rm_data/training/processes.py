@@ -1,7 +1,6 @@
 """One process or several: `torchrun` starts them, each takes its share of every batch, gradients are averaged.
 
-Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass.
-"""
+Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass."""
 
 from __future__ import annotations
 
@@ -113,12 +112,10 @@ def _peers() -> Iterator[None]:
 
 def _own_part(store: dist.Store, rank: int, count: int) -> dist.Store:
     """The part of the rendezvous store that belongs to the processes that are there now.
-
     The agent of torchrun keeps its store when it starts processes again, and with it the addresses of those that are
     gone (so in torch 2.13, whose comment in `_create_c10d_store` says otherwise). The number of restarts does not tell
     them apart, since each machine counts its own. So the first process makes up a name and tells it to those that greet
-    it, until every one of them has repeated it.
-    """
+    it, until every one of them has repeated it."""
     if rank == 0:
         name = secrets.token_hex(8)
         for other in range(1, count):

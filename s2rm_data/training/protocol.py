@@ -39,9 +39,7 @@ MOST_RUNS = 1000  # seeds of one command
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with.
-
-    `groups` are those of the store that were chosen, None for all of the world's; a resumed run has its own.
-    """
+    `groups` are those of the store that were chosen, None for all of the world's; a resumed run has its own."""
 
     out: Path
     runs: int = 1

@@ -31,9 +31,7 @@ def validate(
     progress: Progress | None = None,
 ) -> Validation:
     """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result.
-
-    The progress is advanced by sequences.
-    """
+    The progress is advanced by sequences."""
     device = batches.source.device
     counts = learning.no_counts(device)
     loss_sum = torch.zeros(2, dtype=torch.float64, device=device)

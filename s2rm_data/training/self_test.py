@@ -1,8 +1,7 @@
 """Does training work on this machine? Compiling, CUDA graphs, precision, resuming and two processes, each checked by a
 few real steps against something that must give the same.
 
-Nothing here is measured against a clock. What the machine cannot do is skipped, with the reason.
-"""
+Nothing here is measured against a clock. What the machine cannot do is skipped, with the reason."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ Compiled models: encoder, decoder and the step of the recurrence, and the way ba
 
 The step is small and called T times per window, so that launching its kernels one by one would be what it costs: on a
 GPU it is replayed as a CUDA graph. It is compiled without the deferral of gradients (`models/modules.py`), whose
-bookkeeping changes from step to step.
-"""
+bookkeeping changes from step to step."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ MOST_CHARACTERS = 300  # of what a compiler says
 
 class CompiledParts:
     """Takes the place of the parts of `model` that are compiled. `active` until compiling, recording or running them
-    has failed once: from then on the model is as it was, and one warning has said so.
-    """
+    has failed once: from then on the model is as it was, and one warning has said so."""
 
     def __init__(self, model: WorldModel, device: torch.device, backend: str | Callable[..., Any] = "inductor") -> None:
         self.active = True
@@ -53,8 +51,7 @@ class CompiledParts:
 
     def begin(self) -> None:
         """A new iteration of CUDA graphs: what earlier ones gave may be overwritten. Without this mark every forward
-        pass would record its graphs anew.
-        """
+        pass would record its graphs anew."""
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()
 

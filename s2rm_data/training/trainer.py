@@ -62,8 +62,7 @@ class RunState:
 
 def learned_sha256(config: TrainConfig) -> str:
     """Of the fields that decide what is learned. Those that came later count only where they change something, so that
-    runs of earlier versions, which did not have them, can be resumed.
-    """
+    runs of earlier versions, which did not have them, can be resumed."""
     unused = {
         *(["shuffle_shards"] if config.shuffle_shards is None else []),
         *(["query_share"] if config.query_share == 1 else []),
@@ -75,8 +74,7 @@ def learned_sha256(config: TrainConfig) -> str:
 
 class Trainer:
     """`initial` are weights to start from instead of the seed's (fine-tuning); `earlier` are the run's configs under
-    smaller budgets, with one of which its checkpoint may have been made.
-    """
+    smaller budgets, with one of which its checkpoint may have been made."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Residual multi-layer perceptrons as encoder and decoder, for small budgets.
 
 Legend: N views, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels, d position
-features.
-"""
+features."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
     h_{t+1} = F(r_t, h_t)
     O^q_{t+1} = D(h_{t+1}, s^q)         (equation eq:context_query)
 
-Legend: B sequences, T steps, V views, Q queries, E encoding, d embedding, R hidden size.
-"""
+Legend: B sequences, T steps, V views, Q queries, E encoding, d embedding, R hidden size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """No memory: what can be said of the next frame from the views of this one; what others add to it is memory.
 
-The codec and the skip of `WorldModel`, and nothing between them: the views near a query are read and decoded there.
-"""
+The codec and the skip of `WorldModel`, and nothing between them: the views near a query are read and decoded there."""
 
 from __future__ import annotations
 

@@ -32,9 +32,7 @@ class S2RMCState(NamedTuple):
 class S2RMC(S2RM):
     """Appendix app:s2rmc: the message h_m is a projection of the memory of module m; the inter-cell attention makes
     h-bar_m of the messages; the memory then attends over [M; x, h-bar_m] instead of [M; x].
-
-    Assumption: x and h-bar_m are each projected to a row of the memory's width; the gates see x alone.
-    """
+    Assumption: x and h-bar_m are each projected to a row of the memory's width; the gates see x alone."""
 
     Config = S2RMCConfig
     title, colour, marker, place = "S2RMC", "#cc79a7", "s", 2
