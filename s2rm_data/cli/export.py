@@ -1,7 +1,5 @@
 """`s2rm-data export` and `card`: data for people who work elsewhere."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Options that several commands share, how their values are spelled, and options that worlds add to a command that
 knows none of them, such as `preview --agent`."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """The command `s2rm-reproduce`: the whole reproduction, resumable; says beforehand how long it takes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Groups of a store as a source of batches, and as a plain PyTorch `Dataset`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

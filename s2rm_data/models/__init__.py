@@ -5,8 +5,6 @@ prediction = model(batch)
 model.loss(prediction, batch).backward()
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import warnings

@@ -13,8 +13,6 @@ not the last is ten times as fast on a CPU, and where it ends the next product b
 inter-cell attention are kept apart by a block mask: with queries x (K * D) and their copies x * [k(i) = k] in K rows,
 one product gives the logits of all heads."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -3,8 +3,6 @@
 A config is built by `config_for`: the fields' own defaults hold for all worlds, the world gives those that
 differ, the overrides come last. Every field is then checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

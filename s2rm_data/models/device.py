@@ -1,7 +1,5 @@
 """Which device a model runs on, and full precision for what a state or a border depends on: no autocast, no TF32."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

@@ -2,8 +2,6 @@
 
 Legend: n = 2 coordinates, d embedding size, M modules, N positions."""
 
-from __future__ import annotations
-
 import functools
 
 import torch

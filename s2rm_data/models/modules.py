@@ -9,8 +9,6 @@ A compiled step (`training/stepper.py`) does without: its backward pass is one C
 Legend: T steps, M modules (1 for plain layers), N rows, D features in, E features out. Tensors are module
 first: (M, N, D)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

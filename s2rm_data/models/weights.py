@@ -1,7 +1,5 @@
 """A model in one safetensors file: its weights, and in the header its name, its config and a digest of both."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

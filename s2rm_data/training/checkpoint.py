@@ -8,8 +8,6 @@
 
 Nothing is pickled."""
 
-from __future__ import annotations
-
 import errno
 import json
 from pathlib import Path

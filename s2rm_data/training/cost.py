@@ -2,8 +2,6 @@
 
 # B sequences, T steps, V views, Q queries, C channels, H x W an image
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The data of a run: which groups of the store it trains and validates on, and their identity, kept with the run."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """What a run writes while it goes: log, timing, learning curves and pictures; in the first process only."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -3,8 +3,6 @@
 What a run learns does not depend on them. Every run writes TensorBoard beside its own log; others are named with --log.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the machine offers and how it is set up for training: device, threads, memory allocator, precision."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import platform

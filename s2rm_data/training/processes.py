@@ -2,8 +2,6 @@
 
 Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import os

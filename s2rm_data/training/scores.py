@@ -1,7 +1,5 @@
 """Validation: loss, scores, and the scores of the references beside them, on windows that are always the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@ few real steps against something that must give the same.
 
 Nothing here is measured against a clock. What the machine cannot do is skipped, with the reason."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import subprocess

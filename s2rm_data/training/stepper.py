@@ -6,8 +6,6 @@ The step is small and called T times per window, so that launching its kernels o
 GPU it is replayed as a CUDA graph. It is compiled without the deferral of gradients (`models/modules.py`), whose
 bookkeeping changes from step to step."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable

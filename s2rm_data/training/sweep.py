@@ -4,8 +4,6 @@ runs/sweep/lr=0.001,seed=0/     one run folder per point
 runs/sweep/sweep.json           the fields that were swept, and how each point ended
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

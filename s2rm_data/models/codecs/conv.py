@@ -6,8 +6,6 @@ position concatenated after the second convolution of the encoder and after the 
 Legend: N views or images, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels
 (polar: H radial, W angular cells), d position features, w width."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

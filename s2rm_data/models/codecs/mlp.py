@@ -3,8 +3,6 @@
 Legend: N views, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels, d position
 features."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -17,8 +17,6 @@ Legend: N views or rows, R hidden states, Q queries of each, P of them that are 
 I x J cells, K occupied cells, U units (two per wave; real parts come first, imaginary parts second), F features of a
 cell."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

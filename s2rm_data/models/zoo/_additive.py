@@ -6,8 +6,6 @@
 
 Legend: B sequences, T steps, V views, Q queries, E encoding, d embedding, R hidden size."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

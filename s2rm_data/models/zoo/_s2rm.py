@@ -2,8 +2,6 @@
 
 Legend: B sequences, T steps, V views, Q queries, M modules, d embedding, E encoding, H hidden size of a module."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """LSTM baseline: one LSTM on the sum of the encoded views."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

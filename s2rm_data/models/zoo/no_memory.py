@@ -2,8 +2,6 @@
 
 The codec and the skip of `WorldModel`, and nothing between them: the views near a query are read and decoded there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

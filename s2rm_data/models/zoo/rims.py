@@ -6,8 +6,6 @@ of the others is the state they keep or, with `read_updated`, the update they do
 
 Legend: B batch, T steps, N blocks, H hidden size of a block, E encoding, D key size, C communication heads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """S2GRU: spatially structured recurrent modules whose modules are GRUs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 

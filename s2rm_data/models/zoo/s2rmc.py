@@ -1,7 +1,5 @@
 """S2RMC: spatially structured recurrent modules whose modules are Relational Memory Cores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

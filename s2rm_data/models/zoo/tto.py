@@ -3,8 +3,6 @@
 h_{t+1} = F_TTO(r_{t+1}) (section 'Baseline Methods'). It has no dynamics; it shows how far the sum over views and the
 query mechanism carry. See `Batch` for how it is given the next views and what it means when they equal the queries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

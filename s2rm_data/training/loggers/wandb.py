@@ -1,7 +1,5 @@
 """Weights & Biases. Files go to `wandb/` in the run folder, unless W&B's own variables (WANDB_DIR) say otherwise."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

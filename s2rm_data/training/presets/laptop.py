@@ -1,7 +1,5 @@
 """A budget for an evening on a laptop. The worlds of this package have their own."""
 
-from __future__ import annotations
-
 from s2rm_data.training.config import Preset
 
 PRESET = Preset(

@@ -1,7 +1,5 @@
 """A few steps that only show that everything works."""
 
-from __future__ import annotations
-
 from s2rm_data.training.config import Preset
 
 PRESET = Preset(
