@@ -1,6 +1,4 @@
-"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`).
-
-docs/api.md shows each at work."""
+"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`); see docs/api.md."""
 
 from __future__ import annotations
 
@@ -34,18 +32,10 @@ CACHE_SIZE = "50GB"
 
 
 def generate(
-    world: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    seed: int = 0,
-    workers: int | None = None,
-    shard_size: int | None = None,
-    overwrite: bool = False,
-    part: str | None = None,
-    dask: str | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> Outcome:
+    world: str, out: PathLike | StorePath = "data.zarr", *, seed: int = 0, workers: int | None = None,
+    shard_size: int | None = None, overwrite: bool = False, part: str | None = None, dask: str | None = None,
+    quiet: bool = False, **options: Any,
+) -> Outcome:  # fmt: skip
     """Make data of a world and add them to the store at `out`; as the command `s2rm-data WORLD`, to the same bytes.
 
     `options` are the world's own, spelled as on the command line with underscores: `balls="1-6"`, `train=400`,
@@ -124,13 +114,9 @@ def _part(part: str | None, dask: str | None, *, overwrite: bool) -> Part | None
 
 
 def get(
-    name: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    workers: int | None = None,
-    seal: bool = False,
-    quiet: bool = False,
-) -> Store:
+    name: str, out: PathLike | StorePath = "data.zarr", *,
+    workers: int | None = None, seal: bool = False, quiet: bool = False,
+) -> Store:  # fmt: skip
     """Make a named data set, or that of a recipe in a TOML file, and compare it with its digests; as `s2rm-data get`.
 
     `seal` writes the digests of what is made into the recipe instead.
@@ -191,14 +177,9 @@ def zarr_store(path: PathLike) -> CheckedStore:
 
 
 def dataset(
-    groups: Group | Sequence[Group],
-    *,
-    window: int | None = None,
-    seed: int = 0,
-    next_views: bool = False,
-    limit: int | None = None,
-    **options: Any,
-) -> WindowDataset:
+    groups: Group | Sequence[Group], *, window: int | None = None, seed: int = 0, next_views: bool = False,
+    limit: int | None = None, **options: Any,
+) -> WindowDataset:  # fmt: skip
     """Sequences of one or several groups as a torch Dataset for a plain `DataLoader`.
 
     An item is a dictionary of tensors, so that `Batch(**items)` of a collated dictionary is what models take: views
@@ -230,22 +211,11 @@ class TrainedRun:
 
 
 def train(
-    store: PathLike | StorePath | Store | None = None,
-    *,
-    world: str | None = None,
-    model: str | None = None,
-    preset: str | None = None,
-    device: str | None = None,
-    out: PathLike | None = None,
-    runs: int | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    cache: PathLike | None = None,
-    cache_size: str | None = None,
-    log: Sequence[str] = (),
-    quiet: bool = False,
-    **fields: Any,
-) -> TrainedRun:
+    store: PathLike | StorePath | Store | None = None, *, world: str | None = None, model: str | None = None,
+    preset: str | None = None, device: str | None = None, out: PathLike | None = None, runs: int | None = None,
+    resume: bool = False, overwrite: bool = False, cache: PathLike | None = None, cache_size: str | None = None,
+    log: Sequence[str] = (), quiet: bool = False, **fields: Any,
+) -> TrainedRun:  # fmt: skip
     """Train a model on a store; as the command `s2rm-train`, to the same log.
 
     `world` chooses among those in the store (`--task`). `fields` are any of the run's or the model's config, such as
@@ -280,9 +250,7 @@ def train_request(request: TrainingRequest, listener: Listener) -> TrainedRun:
     return TrainedRun(path=run.options.out, summary=summary)
 
 
-def train_sweep(
-    request: TrainingRequest, axes: Mapping[str, Sequence[Any]], listener: Listener
-) -> list[dict[str, Any]]:
+def train_sweep(request: TrainingRequest, axes: Mapping[str, list[Any]], listener: Listener) -> list[dict[str, Any]]:
     """All points of a sweep one after the other, each with its summary; what cannot be trained is refused first."""
     from s2rm_data.training.sweep import Sweep, run_sweep
 
@@ -321,20 +289,11 @@ def build_model(name: str, world: str, **fields: Any) -> WorldModel:
 
 
 def evaluate(
-    runs: Iterable[Any] | Mapping[str, Any],
-    store: PathLike | StorePath | Store | None = None,
-    *,
-    world: str | None = None,
-    quick: bool = False,
-    out: PathLike | None = None,
-    overwrite: bool = False,
-    cache: PathLike | None = None,
-    cache_size: str | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> Evaluation:
+    runs: Iterable[Any] | Mapping[str, Any], store: PathLike | StorePath | Store | None = None, *,
+    world: str | None = None, quick: bool = False, out: PathLike | None = None, overwrite: bool = False,
+    cache: PathLike | None = None, cache_size: str | None = None, device: str | None = None,
+    threads: int | None = None, quiet: bool = False, **options: Any,
+) -> Evaluation:  # fmt: skip
     """Score runs, and models of your own, as the command `s2rm-eval` does, beside references that need no model.
 
     `runs` are run folders, what `train` returned, or any callable that maps a `Batch` to predictions: the world's named

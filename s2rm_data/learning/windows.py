@@ -30,8 +30,7 @@ class Request:
 
     @property
     def view_keep(self) -> Any:
-        """(B, T + 1, V) bool: which views are not dropped. With it, views are dropped from a batch that was made
-        before; None has the batch made again."""
+        """(B, T + 1, V) bool: views that are not dropped from a batch made before; None has the batch made again."""
         return None
 
     def replaced(self, **fields: Any) -> Self:
@@ -125,9 +124,8 @@ class TrainingBatches:
         self.steps_per_epoch = max(1, len(source) // batch_size)
         self._shuffle_shards = shuffle_shards
         if shuffle_shards and not source.units:
-            raise UsageError(
-                f"{', '.join(source.groups)}: this world cannot shuffle by shards; leave out shuffle_shards"
-            )
+            named = ", ".join(source.groups)
+            raise UsageError(f"{named}: this world cannot shuffle by shards; leave out shuffle_shards")
         self._order = lru_cache(maxsize=2)(self._epoch_order)
 
     def _epoch_order(self, epoch: int) -> Order:

@@ -146,8 +146,7 @@ class Learning(ABC):
         self, prediction: Prediction, targets: Targets, mask: Tensor, occupied_weight: float = 1.0
     ) -> dict[str, Tensor]:
         """Scalars by name, to be summed; mask (B, T, Q) bool says what exists.
-        Pixels or cells that hold something count `occupied_weight` times. It is 1 unless the world
-        `weighs_occupied`."""
+        What holds something counts `occupied_weight` times, which is 1 unless the world `weighs_occupied`."""
 
     # For worlds whose images are cells that hold things, most of them nothing; None: images of another kind.
     occupied_channels: ClassVar[slice | None] = None  # of a view: none below 0, all 0 where a cell is empty

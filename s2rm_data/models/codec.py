@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 class Encoder(nn.Module, ABC):
     """Features of views, and their encoding, which is linear in them; `skip_size` features go with it where they skip.
-    A subclass sets `linear` and gives `features`. `linear` None: nothing is encoded, and the features are all there
-    is."""
+    A subclass sets `linear` and gives `features`. `linear` None: nothing is encoded; the features are all there is."""
 
     linear: nn.Linear | None
     skip_size = 0  # features (F) that are handed out beside the encoding

@@ -18,15 +18,15 @@ def choose_device(asked: str | None, local_rank: int = 0) -> torch.device:
         raise UsageError(f"no device {asked!r}; the choices are cpu, cuda and cuda:0, cuda:1, ...") from None
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"device {asked!r} is not supported; the choices are cpu and cuda")
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if device.type == "cpu":
+        return device
+    if not torch.cuda.is_available():
         built = "this torch is built without CUDA" if torch.version.cuda is None else "no GPU is visible"
         raise UsageError(f"--device {asked} was asked for, but {built}; leave --device out, or take --device cpu")
-    if device.type == "cuda":
-        index = local_rank if device.index is None else device.index
-        if index >= torch.cuda.device_count():
-            raise UsageError(f"--device cuda:{index}: this machine has {torch.cuda.device_count()} GPU(s), from cuda:0")
-        return torch.device("cuda", index)
-    return device
+    index = local_rank if device.index is None else device.index
+    if index >= torch.cuda.device_count():
+        raise UsageError(f"--device cuda:{index}: this machine has {torch.cuda.device_count()} GPU(s), from cuda:0")
+    return torch.device("cuda", index)
 
 
 FULL = "highest"

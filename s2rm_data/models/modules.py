@@ -6,8 +6,7 @@ weight, and adds them up one by one. On a CPU that traffic is most of the backwa
 two launches per weight and step. `DeferredProducts` keeps each step's input and multiplies once, over time and batch.
 A compiled step (`training/stepper.py`) does without: its backward pass is one CUDA graph per step.
 
-Legend: T steps, M modules (1 for plain layers), N rows, D features in, E features out. Tensors are module
-first: (M, N, D)."""
+Legend: T steps, M modules (1 for plain layers), N rows, D features in, E out. Tensors are module first: (M, N, D)."""
 
 from typing import Any
 
@@ -226,17 +225,14 @@ class RelationalMemory(nn.Module):
         """rows (M, B, X, F), the input's part of the gates (M, B, 2F), memory (M, B, S, F) -> memory at t + 1.
         M' = sigmoid(i) tanh(attended memory) + sigmoid(f) M, with i, f from the input and tanh(M)."""
         modules, batch = memory.shape[:2]
-        attended = self._attend(torch.cat([memory.to(rows.dtype), rows], 2), products)[:, :, : self.slots]
-        of_memory = self.gate_memory(memory.tanh().flatten(1, 2), products).view(modules, batch, self.slots, -1)
-        input_gate, forget_gate = (of_memory + gates.unsqueeze(2)).sigmoid().chunk(2, -1)
-        return torch.addcmul(forget_gate * memory, input_gate, attended.tanh())
-
-    def _attend(self, rows: Tensor, products: Products) -> Tensor:
-        """(M, B, R, F) -> (M, B, R, F)."""
+        rows = torch.cat([memory.to(rows.dtype), rows], 2)  # (M, B, R, F)
         x = rows.flatten(1, 2)
         x = self.attention_norm(x + self._attention(self.qkv(x, products), rows.shape[2]))
         x = self.mlp_norm(x + self.mlp2(self.mlp1(x, products).relu(), products))
-        return x.view(rows.shape)
+        attended = x.view(rows.shape)[:, :, : self.slots]
+        of_memory = self.gate_memory(memory.tanh().flatten(1, 2), products).view(modules, batch, self.slots, -1)
+        input_gate, forget_gate = (of_memory + gates.unsqueeze(2)).sigmoid().chunk(2, -1)
+        return torch.addcmul(forget_gate * memory, input_gate, attended.tanh())
 
     def _attention(self, qkv: Tensor, rows: int) -> Tensor:
         """Multi-head dot-product attention among the rows of one memory: (M, B * R, K (2D + V)) -> (M, B * R, F)."""

@@ -46,11 +46,8 @@ def safetensors_pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str
     place = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
         data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        header[name] = {
-            "dtype": _DTYPES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [place, place + len(data)],
-        }
+        offsets = [place, place + len(data)]
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": offsets}
         pieces.append(data)
         place += len(data)
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -114,20 +114,18 @@ class WorldModel(nn.Module, ABC):
         codec: Codec = CODECS.load(config.codec)
         self.takes_position = codec.takes_position
         self.encoder = codec.encoder(config, position_size=position_size)
-        self.skip_size = self._start_skip(config) if config.skip else 0  # F
+        self.skip_size = 0  # F
+        if config.skip:
+            if not isinstance(self.encoder, Encoder):
+                raise UsageError(
+                    f"the codec {config.codec} has no features that could skip; derive its encoder from Encoder "
+                    "(s2rm_data.extend), take another codec, or leave skip at false"
+                )
+            self.encoder.start_skip()
+            # Assumption: weights of views fall off with a deviation of an eighth of an image's extent at the start.
+            self.log_nearness = nn.Parameter(torch.tensor(32.0).log())
+            self.image_extent, self.skip_size = config.image_size[0] * config.cell_size, self.encoder.skip_size
         self.decoder = codec.decoder(config, decoder_input + self.skip_size, position_size=position_size)
-
-    def _start_skip(self, config: ModelConfig) -> int:
-        if not isinstance(self.encoder, Encoder):
-            raise UsageError(
-                f"the codec {config.codec} has no features that could skip; derive its encoder from Encoder "
-                "(s2rm_data.extend), take another codec, or leave skip at false"
-            )
-        self.encoder.start_skip()
-        # Assumption: weights of views fall off with a deviation of an eighth of an image's extent at the start.
-        self.log_nearness = nn.Parameter(torch.tensor(32.0).log())
-        self.image_extent = config.image_size[0] * config.cell_size
-        return self.encoder.skip_size
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Any:
@@ -142,13 +140,14 @@ class WorldModel(nn.Module, ABC):
     def advance(self, encoded: Any, state: Any, products: Products) -> Any:
         """The state at t + 1 from the encoding and the state at t, in full precision."""
 
-    @abstractmethod
     def hidden(self, state: Any) -> Tensor:
-        """What of a state decoding reads: (B, R) or (B, M, R)."""
+        """What of a state decoding reads, (B, R) or (B, M, R): all of it, unless a model says otherwise."""
+        assert isinstance(state, Tensor)
+        return state
 
-    @abstractmethod
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
+        return hidden.flatten(0, 1), s.flatten(0, 1)
 
     def enclaves(self, position: Tensor) -> Tensor:
         """How much each module answers for a position: (..., 2) -> (M, ...), of models that have enclaves."""
@@ -227,11 +226,7 @@ class WorldModel(nn.Module, ABC):
         return type(prediction)(*(part.squeeze(1) for part in prediction))
 
     def decode_hidden(
-        self,
-        hidden: Any,
-        query_position: Tensor,
-        query_mask: Tensor | None = None,
-        query_count: int | None = None,
+        self, hidden: Any, query_position: Tensor, query_mask: Tensor | None = None, query_count: int | None = None
     ) -> Prediction:
         """Hidden states (B, T, ...) at (B, T, Q, 2). What is predicted for queries that a mask (B, T, Q) says are
         absent means nothing; they are not computed."""
@@ -302,8 +297,7 @@ class WorldModel(nn.Module, ABC):
         return torch.stack(list(self.loss_terms(prediction, batch, **weights).values())).sum()
 
     def batch_loss(self, batch: Batch) -> Tensor:
-        """What training lessens: `loss(model(batch), batch)` with the config's weights, without predictions and losses
-        of queries that do not exist."""
+        """What training lessens: `loss(model(batch), batch)`, with the config's weights and of what exists alone."""
         present = self.present(batch.query_mask, batch.query_count)
         if present is None or batch.targets is None:
             return self.loss(self(batch), batch, **self.loss_weights)

@@ -111,8 +111,7 @@ def settable_names(model: str, task: str) -> tuple[list[str], list[str]]:
 def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fields of the run and of the model apart; a name that neither has is an error."""
     own_names, model_field_list = settable_names(model, task)
-    own: dict[str, Any] = {}
-    of_model: dict[str, Any] = {}
+    own, of_model = dict[str, Any](), dict[str, Any]()
     for name, value in fields.items():
         if name in own_names:
             own[name] = value

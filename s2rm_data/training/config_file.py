@@ -62,19 +62,14 @@ def read_command(path: Path) -> Command:
         raise UsageError(f"[sweep] of {path} must give a list of values for each field, as in lr = [1e-3, 3e-3]")
     values = {name: None if value == NOTHING else value for name, value in document.items()}
     options = {name: values.pop(name) for name in OPTIONS if name in values}
-    return Command(options=_checked(options, path), fields=values, sweep=sweep)
-
-
-def _checked(options: dict[str, Any], path: Path) -> dict[str, Any]:
     for name, value in options.items():
+        kind = "whole number" if name == "runs" else "text"
         right = type(value) is int if name == "runs" else isinstance(value, str | list if name == "log" else str)
         if not right:
-            raise UsageError(
-                f"{name} in {path} is {value!r}; it must be a {'whole number' if name == 'runs' else 'text'}"
-            )
+            raise UsageError(f"{name} in {path} is {value!r}; it must be a {kind}")
     if isinstance(options.get("log"), str):
         options["log"] = [options["log"]]
-    return options
+    return Command(options=options, fields=values, sweep=sweep)
 
 
 def write_command(path: Path, config: TrainConfig, preset: TrainConfig, command: Command) -> None:

@@ -99,8 +99,7 @@ def check_validation(loss: float, step: int, config: TrainConfig) -> None:
 def _advice(message: str, config: TrainConfig) -> str:
     clip = f"a smaller --set clip_norm={config.clip_norm / 2:g}" if config.clip_norm else "--set clip_norm=1"
     precision = ", --set precision=float32" if config.precision == "mixed" else ""
-    steadier = MODELS.load(config.model).steadier
-    modules = f", --set {steadier}" if steadier else ""
+    modules = f", --set {steadier}" if (steadier := MODELS.load(config.model).steadier) else ""
     return (
         f"{message}; the last good checkpoint is kept. Try a smaller rate (--lr {config.lr / 3:.1g}), {clip}, "
         f"a longer warm-up (--set warmup_steps=500){precision}{modules}, or another --seed"

@@ -78,7 +78,7 @@ def test_a_kill_while_the_budget_is_written_leaves_a_run_that_can_be_resumed(
         left[0] -= 1
         write(*arguments)
 
-    monkeypatch.setattr(folder_module, "write_whole", killed)
+    monkeypatch.setattr(folder_module.write, "write_whole", killed)
     longer = tiny(steps=8, validate_every=4, schedule="plateau")
     with pytest.raises(Killed):
         train(longer, out, resume=True, given=STEPS)

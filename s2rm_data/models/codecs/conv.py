@@ -194,11 +194,7 @@ class ConvDecoder(nn.Module):
 
 
 class ConvCodec(Codec):
-    def encoder(self, config: ModelConfig, *, position_size: int) -> ConvEncoder:
-        return ConvEncoder(config, position_size=position_size)
-
-    def decoder(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> ConvDecoder:
-        return ConvDecoder(config, hidden_size, position_size=position_size)
+    encoder, decoder = ConvEncoder, ConvDecoder
 
 
 CODEC = ConvCodec()

@@ -13,9 +13,8 @@ up, so that what several views show of one thing adds up in phase. The decoder t
 position and to each of its cells, where one small network, shared by all cells, reads them. Cells that hold nothing are
 not read: of the terrain, the encoder sees what lies under the things.
 
-Legend: N views or rows, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels or
-I x J cells, K occupied cells, U units (two per wave; real parts come first, imaginary parts second), F features of a
-cell."""
+Legend: N views or rows, R hidden states, Q queries of each, P of them decoded, C channels, H x W pixels or I x J cells,
+K occupied cells, U units (two per wave; real parts come first, imaginary parts second), F features of a cell."""
 
 import math
 from typing import Any

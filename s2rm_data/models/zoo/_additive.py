@@ -25,7 +25,7 @@ class AdditiveConfig(ModelConfig):
 
 
 class AdditiveModel(WorldModel):
-    """Subclasses give `initial_state`, `project`, `advance` and `hidden`."""
+    """Subclasses give `initial_state`, `project` and `advance`, and `hidden` where it is not all of the state."""
 
     def __init__(self, config: ModelConfig, *, hidden_size: int) -> None:
         super().__init__(config, decoder_input=hidden_size, inject_position=True)
@@ -37,6 +37,3 @@ class AdditiveModel(WorldModel):
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         r = torch.where(view_mask.unsqueeze(-1), e, 0.0).sum(2)
         return self.project(r.transpose(0, 1).contiguous())
-
-    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        return hidden.flatten(0, 1), s.flatten(0, 1)

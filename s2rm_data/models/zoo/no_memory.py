@@ -44,11 +44,5 @@ class NoMemory(WorldModel):
     def advance(self, encoded: Tensor, state: Tensor, products: Products) -> Tensor:
         return state
 
-    def hidden(self, state: Tensor) -> Tensor:
-        return state
-
-    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        return hidden.flatten(0, 1), s.flatten(0, 1)
-
 
 MODEL = NoMemory

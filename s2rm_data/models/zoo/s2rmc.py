@@ -41,14 +41,9 @@ class S2RMC(S2RM):
 
     def __init__(self, config: S2RMCConfig) -> None:
         super().__init__(config)
-        self.memory = RelationalMemory(
-            config.modules,
-            input_size=config.encoding_size,
-            slots=config.slots,
-            heads=config.heads,
-            head_size=config.head_size,
-            key_size=config.memory_key_size,
-        )
+        sizes = {"slots": config.slots, "heads": config.heads, "head_size": config.head_size}
+        sizes |= {"input_size": config.encoding_size, "key_size": config.memory_key_size}
+        self.memory = RelationalMemory(config.modules, **sizes)
         self.message = ModuleLinear(config.modules, config.slots * self.memory.features, config.hidden_size)
         self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
         if config.equal_starts:
