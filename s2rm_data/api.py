@@ -1,7 +1,4 @@
-"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`).
-
-docs/api.md shows each at work.
-"""
+"""What the commands do, as functions: the public names of the package (`import s2rm_data as s2`); see docs/api.md."""
 
 from __future__ import annotations
 
@@ -35,25 +32,16 @@ CACHE_SIZE = "50GB"
 
 
 def generate(
-    world: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    seed: int = 0,
-    workers: int | None = None,
-    shard_size: int | None = None,
-    overwrite: bool = False,
-    part: str | None = None,
-    dask: str | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> Outcome:
+    world: str, out: PathLike | StorePath = "data.zarr", *, seed: int = 0, workers: int | None = None,
+    shard_size: int | None = None, overwrite: bool = False, part: str | None = None, dask: str | None = None,
+    quiet: bool = False, **options: Any,
+) -> Outcome:  # fmt: skip
     """Make data of a world and add them to the store at `out`; as the command `s2rm-data WORLD`, to the same bytes.
 
     `options` are the world's own, spelled as on the command line with underscores: `balls="1-6"`, `train=400`,
     `scenario=["3s5z", "2s3z"]`. What is there already is not made again, so that an interrupted call is resumed by
     calling it again. `part="3/20"` makes the third of twenty parts, which `merge` puts together; `dask` is the address
-    of a cluster that makes all of them. Returns what was made.
-    """
+    of a cluster that makes all of them. Returns what was made."""
     from s2rm_data.display.progress import progress_for
     from s2rm_data.making.parts import generate_part
     from s2rm_data.making.run import generate as make
@@ -126,13 +114,9 @@ def _part(part: str | None, dask: str | None, *, overwrite: bool) -> Part | None
 
 
 def get(
-    name: str,
-    out: PathLike | StorePath = "data.zarr",
-    *,
-    workers: int | None = None,
-    seal: bool = False,
-    quiet: bool = False,
-) -> Store:
+    name: str, out: PathLike | StorePath = "data.zarr", *,
+    workers: int | None = None, seal: bool = False, quiet: bool = False,
+) -> Store:  # fmt: skip
     """Make a named data set, or that of a recipe in a TOML file, and compare it with its digests; as `s2rm-data get`.
 
     `seal` writes the digests of what is made into the recipe instead.
@@ -167,8 +151,7 @@ def open(path: PathLike | StorePath, *, cache: PathLike | None = None, cache_siz
     """Open a store for reading: a folder, or the address of a bucket such as `s3://mine/data.zarr`.
 
     With `cache`, a folder, what is read is fetched in whole shards and kept there, decoded, up to `cache_size`
-    (50GB); training on such a store holds no sequences in memory.
-    """
+    (50GB); training on such a store holds no sequences in memory."""
     return Store(path, cache=shard_cache(cache, cache_size))
 
 
@@ -194,22 +177,16 @@ def zarr_store(path: PathLike) -> CheckedStore:
 
 
 def dataset(
-    groups: Group | Sequence[Group],
-    *,
-    window: int | None = None,
-    seed: int = 0,
-    next_views: bool = False,
-    limit: int | None = None,
-    **options: Any,
-) -> WindowDataset:
+    groups: Group | Sequence[Group], *, window: int | None = None, seed: int = 0, next_views: bool = False,
+    limit: int | None = None, **options: Any,
+) -> WindowDataset:  # fmt: skip
     """Sequences of one or several groups as a torch Dataset for a plain `DataLoader`.
 
     An item is a dictionary of tensors, so that `Batch(**items)` of a collated dictionary is what models take: views
     (T, V, C, H, W), their positions and masks, the positions and masks of T x Q queries, and the targets there.
     `window` is T; None takes whole sequences, from their first frame. Windows begin anywhere, and item i is a function
     of (seed, epoch, i) alone: call `set_epoch(n)` at the beginning of each epoch to get other windows.
-    `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls.
-    """
+    `limit` takes only the first sequences of each group. Options are the world's: views and queries for the balls."""
     from s2rm_data.learning.dataset import WindowDataset
 
     chosen = [groups] if isinstance(groups, Group) else list(groups)
@@ -234,29 +211,17 @@ class TrainedRun:
 
 
 def train(
-    store: PathLike | StorePath | Store | None = None,
-    *,
-    world: str | None = None,
-    model: str | None = None,
-    preset: str | None = None,
-    device: str | None = None,
-    out: PathLike | None = None,
-    runs: int | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    cache: PathLike | None = None,
-    cache_size: str | None = None,
-    log: Sequence[str] = (),
-    quiet: bool = False,
-    **fields: Any,
-) -> TrainedRun:
+    store: PathLike | StorePath | Store | None = None, *, world: str | None = None, model: str | None = None,
+    preset: str | None = None, device: str | None = None, out: PathLike | None = None, runs: int | None = None,
+    resume: bool = False, overwrite: bool = False, cache: PathLike | None = None, cache_size: str | None = None,
+    log: Sequence[str] = (), quiet: bool = False, **fields: Any,
+) -> TrainedRun:  # fmt: skip
     """Train a model on a store; as the command `s2rm-train`, to the same log.
 
     `world` chooses among those in the store (`--task`). `fields` are any of the run's or the model's config, such as
     `steps=1000`, `seed=3`, `lr=1e-3`, `hidden_size=64`, or options by which a world chooses groups, such as
     `scenario="3s5z"`. `resume=True` resumes the run in `out`, longer if `steps` or `epochs` say so. `log` names
-    services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`.
-    """
+    services to tell the run to: "wandb", "mlflow". `cache` is a folder as for `open`."""
     from s2rm_data.display.training import listener_for
     from s2rm_data.training.data import training_option_names
     from s2rm_data.training.resolve import Overrides, TrainingRequest
@@ -285,9 +250,7 @@ def train_request(request: TrainingRequest, listener: Listener) -> TrainedRun:
     return TrainedRun(path=run.options.out, summary=summary)
 
 
-def train_sweep(
-    request: TrainingRequest, axes: Mapping[str, Sequence[Any]], listener: Listener
-) -> list[dict[str, Any]]:
+def train_sweep(request: TrainingRequest, axes: Mapping[str, list[Any]], listener: Listener) -> list[dict[str, Any]]:
     """All points of a sweep one after the other, each with its summary; what cannot be trained is refused first."""
     from s2rm_data.training.sweep import Sweep, run_sweep
 
@@ -308,8 +271,7 @@ def train_sweep(
 def load_model(path: PathLike) -> WorldModel:
     """The model in a `.safetensors` file of a run, or the best one of a run folder; on the CPU, ready to predict.
 
-    Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`.
-    """
+    Runs that come with the package are known by name: `bballs-s2gru`, `sc2-s2gru`."""
     from s2rm_data.models.weights import load_model as load
     from s2rm_data.training.folder import no_run, run_folder
 
@@ -327,28 +289,18 @@ def build_model(name: str, world: str, **fields: Any) -> WorldModel:
 
 
 def evaluate(
-    runs: Iterable[Any] | Mapping[str, Any],
-    store: PathLike | StorePath | Store | None = None,
-    *,
-    world: str | None = None,
-    quick: bool = False,
-    out: PathLike | None = None,
-    overwrite: bool = False,
-    cache: PathLike | None = None,
-    cache_size: str | None = None,
-    device: str | None = None,
-    threads: int | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> Evaluation:
+    runs: Iterable[Any] | Mapping[str, Any], store: PathLike | StorePath | Store | None = None, *,
+    world: str | None = None, quick: bool = False, out: PathLike | None = None, overwrite: bool = False,
+    cache: PathLike | None = None, cache_size: str | None = None, device: str | None = None,
+    threads: int | None = None, quiet: bool = False, **options: Any,
+) -> Evaluation:  # fmt: skip
     """Score runs, and models of your own, as the command `s2rm-eval` does, beside references that need no model.
 
     `runs` are run folders, what `train` returned, or any callable that maps a `Batch` to predictions: the world's named
     tuple, or one tensor (B, T, Q, channels, H, W) of logits. Give callables by name, as in `{"my GRU": model}`, and
     name their `world` where the store has several. Without `store`, it is the one the runs were trained on. `quick`
     looks at few sequences. With `out`, the folder with tables, figures and report.html is written, too. `options` are
-    those of the command, such as `sequences=100`.
-    """
+    those of the command, such as `sequences=100`."""
     import torch
 
     from s2rm_data.core.machine import available_threads

@@ -1,7 +1,6 @@
 """The command `s2rm-data`, with one command per world, made of what the world says of itself.
 
-What all worlds do alike once their splits are known: dry run, generation, summary.
-"""
+What all worlds do alike once their splits are known: dry run, generation, summary."""
 
 from __future__ import annotations
 

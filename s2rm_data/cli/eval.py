@@ -1,7 +1,5 @@
 """The command `s2rm-eval`."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,10 +1,9 @@
 """`s2rm-data export` and `card`: data for people who work elsewhere."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,14 +26,7 @@ from s2rm_data.display.progress import progress_for
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("--json", "as_json", is_flag=True, help="A summary as JSON on standard output.")
 def export(
-    store: StorePath,
-    group: tuple[str, ...],
-    form: str,
-    count: int | None,
-    out: Path,
-    overwrite: bool,
-    quiet: bool,
-    as_json: bool,
+    store: StorePath, group: tuple[str, ...], form: str, out: Path, quiet: bool, as_json: bool, **how: Any
 ) -> None:
     """Copy each GROUP of STORE to a file of another format, or to a folder of tar files or GIFs.
 
@@ -56,9 +48,9 @@ def export(
 
     opened = Store(store)
     groups = [opened[path] for path in dict.fromkeys(group)]
-    write = functools.partial(export_group, form=form, folder=out, count=count, overwrite=overwrite)
+    write: Any = functools.partial(export_group, form=form, folder=out, **how)
     with progress_for("exporting", EXPORT_FORMATS.load(form).counts, quiet=quiet) as progress:
-        progress.start(sum(work_of(chosen, form, count) for chosen in groups), 0)
+        progress.start(sum(work_of(chosen, form, how["count"]) for chosen in groups), 0)
         made = [write(chosen, progress=progress) for chosen in groups]
     sizes = {str(path): sum(p.stat().st_size for p in [path, *path.rglob("*")] if p.is_file()) for path in made}
     if as_json:
@@ -77,16 +69,7 @@ def export(
 @click.option("--date", "published", type=click.DateTime(["%Y-%m-%d"]), help="Day of publication.  [default: today]")
 @click.option("--overwrite", is_flag=True, help="Replace a card that is there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no list of files.")
-def card(
-    store: StorePath,
-    out: Path,
-    title: str | None,
-    author: str,
-    licence: str,
-    published: datetime.datetime | None,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
+def card(store: StorePath, out: Path, overwrite: bool, quiet: bool, **options: Any) -> None:
     """Describe STORE for people who find it: README.md with pictures and statistics, and Croissant metadata.
 
     Put the store, and Parquet exports for Hugging Face if you like, into the same folder, and it can be published as it
@@ -105,9 +88,9 @@ def card(
     if (out / "README.md").exists() and not overwrite:
         there = f"{out / 'README.md'} is there already"
         raise ConflictError(f"{there}; choose another --out, or replace it with --overwrite")
-    title = title or " and ".join(dict.fromkeys(world_of(opened[path]).title for path in opened.groups))
-    day = str((published or datetime.datetime.now()).date())
-    about = About(title=title, author=author, licence=licence, published=day)
+    title = options["title"] or " and ".join(dict.fromkeys(world_of(opened[path]).title for path in opened.groups))
+    day = str((options["published"] or datetime.datetime.now()).date())
+    about = About(title=title, author=options["author"], licence=options["licence"], published=day)
     with progress_for("counting", "sequences", quiet=quiet) as progress:
         written = write_card(opened, out, about, progress)
     for path in () if quiet else written:

@@ -1,8 +1,5 @@
 """Options that several commands share, how their values are spelled, and options that worlds add to a command that
-knows none of them, such as `preview --agent`.
-"""
-
-from __future__ import annotations
+knows none of them, such as `preview --agent`."""
 
 import contextlib
 import functools
@@ -157,9 +154,7 @@ def group_argument(**settings: Any) -> Callable[[F], F]:
 
 def named_option(*flags: str, names: Callable[[], Sequence[str]], words: str, **settings: Any) -> Callable[[F], F]:
     """One of some names, which the help lists and the shell completes; plug-ins may add to them until the last moment.
-
-    What a wrong one gets is left to the command, which knows more. `words` follow the names in the help.
-    """
+    What a wrong one gets is left to the command, which knows more. `words` follow the names in the help."""
 
     class NamedOption(click.Option):
         def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -172,10 +167,8 @@ def named_option(*flags: str, names: Callable[[], Sequence[str]], words: str, **
 
 def with_world_options(options_of: OptionsOf) -> type[click.Command]:
     """A command with the options of all worlds; what is given of them reaches it as `given`, by name.
-
     Worlds are asked only when a command line is read, so that plug-ins are known. One that cannot be loaded is left
-    out here: the message comes when it is needed.
-    """
+    out here: the message comes when it is needed."""
 
     class Command(TakesPlugins):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:

@@ -1,7 +1,5 @@
 """`s2rm-data get`, `remove`, `rename` and `merge`: which groups a store has."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command `s2rm-reproduce`: the whole reproduction, resumable; says beforehand how long it takes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -208,9 +206,7 @@ def _heard(command: list[str], log: IO[str], name: str) -> tuple[int, str]:
 
 def _estimate(plan: Plan, side_by_side: int) -> float:
     """Seconds of training that are left, validations included, from a few timed steps of every model.
-
-    As many processes are timed at once as will train at once: two threads of one core are not two cores.
-    """
+    As many processes are timed at once as will train at once: two threads of one core are not two cores."""
     total = 0.0
     for world in plan.worlds:
         searches = plan.search_jobs(world) if len(plan.rates) > 1 else []

@@ -1,8 +1,6 @@
 """How every command starts and ends: signals and standard streams that cannot break it, and for what a user can fix one
 message and an exit status, never a traceback."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import io

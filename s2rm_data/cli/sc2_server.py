@@ -1,7 +1,5 @@
 """`s2rm-data sc2-server`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from s2rm_data.cli.options import (
-    STORE_PATH,
-    complete_groups,
-    group_argument,
-    out_folder,
-    path_option,
-    runs_option,
-    with_world_options,
-    world_values,
-)
+from s2rm_data.cli import options as shared
 from s2rm_data.core.addresses import StorePath
 from s2rm_data.core.amounts import human
 from s2rm_data.core.errors import ConflictError, UsageError
@@ -41,26 +32,16 @@ _NUMBERS = "Sequence shown first, or those of each group in --export: 0-2 or 4,7
 
 
 @click.command
-@click.argument("store", type=STORE_PATH)
-@runs_option(_RUNS)
+@click.argument("store", type=shared.STORE_PATH)
+@shared.runs_option(_RUNS)
 @click.option("--device", default=None, help="cpu, cuda or cuda:1 for --run.  [default: a GPU if there is one]")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes any free one.")
 @click.option("--no-browser", is_flag=True, help="Say the address; open no browser.")
-@path_option("--export", metavar="FILE", words="Write one HTML file instead of serving.")
-@click.option("--group", "groups", multiple=True, shell_complete=complete_groups, help=_GROUP)
+@shared.path_option("--export", metavar="FILE", words="Write one HTML file instead of serving.")
+@click.option("--group", "groups", multiple=True, shell_complete=shared.complete_groups, help=_GROUP)
 @click.option("--numbers", default=None, help=_NUMBERS)
 @click.option("--overwrite", is_flag=True, help="Replace the file of --export.")
-def view(
-    store: StorePath,
-    runs: tuple[Path, ...],
-    device: str | None,
-    port: int,
-    no_browser: bool,
-    export: Path | None,
-    groups: tuple[str, ...],
-    numbers: str | None,
-    overwrite: bool,
-) -> None:
+def view(store: StorePath, runs: tuple[Path, ...], export: Path | None, **options: Any) -> None:
     """Look at STORE in the browser: play any sequence, see what observers see and, with --run, what models predict.
 
     Serves a page on the loopback address of this machine until interrupted; nothing is loaded from a network. With
@@ -78,17 +59,18 @@ def view(
     from s2rm_data.inspection.viewer.page import write_page
     from s2rm_data.store import Store
 
-    opened = Store(store)
+    opened, groups = Store(store), options["groups"]
     chosen = _groups(opened, groups)
-    answers = Answers(opened, _predictor(runs, device) if runs else None)
+    answers = Answers(opened, _predictor(runs, options["device"]) if runs else None)
     if export is None:
-        _serve(answers, port, _first_shown(opened, groups, numbers), browser=not no_browser)
+        first = _first_shown(opened, groups, options["numbers"])
+        _serve(answers, options["port"], first, browser=not options["no_browser"])
         return
     if not export.parent.is_dir():
         raise UsageError(f"the folder {export.parent} does not exist; create it first, or choose another --export")
-    if export.is_dir() or (export.exists() and not overwrite):
+    if export.is_dir() or (export.exists() and not options["overwrite"]):
         raise ConflictError(f"{export} is there already; choose another --export, or replace it with --overwrite")
-    shown = _numbers(numbers or "0-2")
+    shown = _numbers(options["numbers"] or "0-2")
     with progress_for("exporting", "answers", quiet=False) as progress:
         nbytes = write_page(answers, export, chosen, shown, progress)
     click.echo(str(export))
@@ -157,12 +139,12 @@ def _options_of(world: World) -> tuple[Option, ...]:
     return inspection.preview_options if inspection else ()
 
 
-@click.command(cls=with_world_options(_options_of))
-@click.argument("store", type=STORE_PATH)
-@group_argument(required=False)
+@click.command(cls=shared.with_world_options(_options_of))
+@click.argument("store", type=shared.STORE_PATH)
+@shared.group_argument(required=False)
 @click.option("-n", "--number", type=int, default=0, show_default=True, help="Sequence or episode to animate.")
 @click.option("--rows", type=click.IntRange(1, 50), default=6, show_default=True, help="Rows of the contact sheet.")
-@out_folder("previews", "Folder for the pictures.")
+@shared.out_folder("previews", "Folder for the pictures.")
 def preview(store: StorePath, group: str | None, number: int, rows: int, out: Path, given: dict[str, Any]) -> None:
     """Draw sequences of a GROUP of STORE, or a saved REPLAY: an animated GIF of one, and a PNG contact sheet.
 
@@ -190,7 +172,7 @@ def preview(store: StorePath, group: str | None, number: int, rows: int, out: Pa
     chosen = opened[group or min(opened.groups, key=lambda path: not path.endswith("/train"))]
     if not 0 <= number < len(chosen):
         raise UsageError(f"--number {number} is out of range; {chosen.path} has 0 to {len(chosen) - 1}")
-    options = world_values([world_of(chosen)], _options_of, given)
+    options = shared.world_values([world_of(chosen)], _options_of, given)
     _check_folder(out)
     inspection = inspection_of(chosen)
     with progress_for("drawing", "steps", quiet=False) as progress:
@@ -218,7 +200,7 @@ def _drawn_file(path: Path, group: str | None, rows: int, given: dict[str, Any])
         with progress_for("drawing", "steps", quiet=False) as progress:
             drawn = inspection.file_preview(path, rows, progress, **options) if inspection else None
         if drawn is not None:
-            world_values([world], _options_of, given)
+            shared.world_values([world], _options_of, given)
             return inspection, drawn
     raise UsageError(f"{path} is neither a store nor a replay saved by s2rm-data sc2-server; give one of them")
 

@@ -5,8 +5,6 @@ batch = TrainingBatches(source, batch_size=32, seed=0).batch(epoch=3, step=17)  
 for batch in FixedBatches(open_source(store, world, "test"), batch_size=50, drop=0.8): ...
 """
 
-from __future__ import annotations
-
 from s2rm_data.core.errors import missing_component
 
 try:

@@ -9,8 +9,7 @@ the targets at index t all speak of frame t + 1.
 V and Q are free, may differ from batch to batch, and may vary inside one by the masks. A masked view or query may hold
 anything finite: it counts as absent. No view at all at some step is allowed. The order of views means nothing.
 
-Positions are (x, y) floats in the world's own unit, not normalised.
-"""
+Positions are (x, y) floats in the world's own unit, not normalised."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class Batch:
     all others. With all frames in one tensor they are the slices `[:, :-1]` and `[:, 1:]` of it, without a copy. An
     oracle at step t reads the next views and nothing else. If the queries stand where the next views stand (the same
     agents at t + 1), it is shown its own targets and must only carry them through the sum over views; if they are drawn
-    independently of the next views, it must also fill in what no view of frame t + 1 shows.
-    """
+    independently of the next views, it must also fill in what no view of frame t + 1 shows."""
 
     views: Tensor  # (B, T, V, C, H, W)
     view_position: Tensor  # (B, T, V, 2) float
@@ -60,9 +58,7 @@ class Batch:
     @staticmethod
     def views_of(views: Tensor, position: Tensor, mask: Tensor, *, steps: int, next_views: bool) -> dict[str, Any]:
         """The fields of views of a window: of frames 0..T-1 and, where they are wanted, of the frames that follow them.
-
-        `views` are those of T + 1 frames, or of T if no next views are wanted; `position` and `mask` of T + 1.
-        """
+        `views` are those of T + 1 frames, or of T if no next views are wanted; `position` and `mask` of T + 1."""
         shown = {"views": views[:, :steps], "view_position": position[:, :-1], "view_mask": mask[:, :-1]}
         if not next_views:
             return shown

@@ -1,7 +1,5 @@
 """Sequences that are read through a store's cache when they are needed, instead of being held in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

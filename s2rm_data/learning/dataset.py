@@ -1,7 +1,5 @@
 """Groups of a store as a source of batches, and as a plain PyTorch `Dataset`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,9 +62,7 @@ def open_groups(groups: list[Group], **options: Any) -> Source:
 
 class WindowDataset(Dataset[dict[str, Any]]):
     """Item i is one window of sequence i: a function of (seed, epoch, i), whichever process makes it.
-
-    The epoch is kept in shared memory, so that the workers of a `DataLoader` see `set_epoch` even while they live on.
-    """
+    The epoch is kept in shared memory, so that the workers of a `DataLoader` see `set_epoch` while they live on."""
 
     def __init__(self, groups: Sequence[Group], *, window: int | None = None, seed: int = 0, **options: Any) -> None:
         self.source = open_groups(list(groups), steps=window, device="cpu", **options)

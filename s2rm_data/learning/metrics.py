@@ -1,8 +1,7 @@
 """Scores from pooled counts, and losses; pure functions of tensors, on any device. Worlds build theirs of these.
 
 Counts are pooled over sequences, steps, queries and pixels before a score is taken of them (section 'Evaluation
-Criteria'). Losses are means over what exists, that is over the cells of queries whose mask is True.
-"""
+Criteria'). Losses are means over what exists, that is over the cells of queries whose mask is True."""
 
 # B sequences, T steps, Q queries, I x J cells
 
@@ -79,9 +78,7 @@ class ClassCounts(NamedTuple):
 
     def macro_f1(self, *, background: bool) -> float:
         """Mean F1 of the classes that occur in the truth; class 0, `nothing`, is one of them only with `background`.
-
-        A class that never occurs would score 0 for a perfect prediction, so it is left out of the mean.
-        """
+        A class that never occurs would score 0 for a perfect prediction, so it is left out of the mean."""
         confusion = self.confusion.double().cpu()
         hits, true, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
         f1 = 2 * hits / (true + predicted).clamp(min=1)

@@ -1,7 +1,6 @@
 """Which sequences make which batch: a function of (seed, epoch, step) in training, always the same in evaluation.
 
-What a batch is to be made of, as small arrays with the batch's rows first: drawn on the host, moved, cut, split.
-"""
+What a batch is to be made of, as small arrays with the batch's rows first: drawn on the host, moved, cut, split."""
 
 from __future__ import annotations
 
@@ -31,9 +30,7 @@ class Request:
 
     @property
     def view_keep(self) -> Any:
-        """(B, T + 1, V) bool: which views are not dropped. With it, views are dropped from a batch that was made
-        before; None has the batch made again.
-        """
+        """(B, T + 1, V) bool: views that are not dropped from a batch made before; None has the batch made again."""
         return None
 
     def replaced(self, **fields: Any) -> Self:
@@ -103,10 +100,8 @@ class Share:
 
 class TrainingBatches:
     """Every sequence once per epoch in a new order, each with a random window; the last, smaller batch is left out.
-
     With `shuffle_shards`, the order is one that a small cache can follow: shards in a new order, and the sequences of
-    so many shards at a time in a new order. Like all orders it is a function of (seed, epoch).
-    """
+    so many shards at a time in a new order. Like all orders it is a function of (seed, epoch)."""
 
     def __init__(
         self,
@@ -129,9 +124,8 @@ class TrainingBatches:
         self.steps_per_epoch = max(1, len(source) // batch_size)
         self._shuffle_shards = shuffle_shards
         if shuffle_shards and not source.units:
-            raise UsageError(
-                f"{', '.join(source.groups)}: this world cannot shuffle by shards; leave out shuffle_shards"
-            )
+            named = ", ".join(source.groups)
+            raise UsageError(f"{named}: this world cannot shuffle by shards; leave out shuffle_shards")
         self._order = lru_cache(maxsize=2)(self._epoch_order)
 
     def _epoch_order(self, epoch: int) -> Order:
@@ -185,9 +179,7 @@ def _block_order(random: np.random.Generator, units: Sequence[Unit], shards: int
 
 class FixedBatches:
     """Every sequence once, in order, from its first frame; what is looked at depends on the sequence's number alone.
-
-    So neither the batch size nor the number of processes changes it. `drop` leaves out that fraction of the views.
-    """
+    So neither the batch size nor the number of processes changes it. `drop` leaves out that fraction of the views."""
 
     def __init__(
         self, source: Source, *, batch_size: int, seed: int = 0, drop: float = 0.0, share: Share | None = None
@@ -230,12 +222,9 @@ K = TypeVar("K")
 
 class Prefetcher(Generic[K]):
     """Batches made ahead of time by threads, handed out in order; the threads' work releases the interpreter lock.
-
     Iterates over (key, batch); `waited_seconds` is how long the consumer had to wait for data in all.
-
     `request` makes a request of a key, in a thread. At most `depth` batches are ahead. What comes out does not depend
-    on the number of threads. Use it as a context manager, or close it.
-    """
+    on the number of threads. Use it as a context manager, or close it."""
 
     def __init__(
         self, source: Source, keys: Iterable[K], request: Callable[[K], Any], *, threads: int = 1, depth: int = 2

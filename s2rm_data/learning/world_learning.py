@@ -1,7 +1,6 @@
 """What learning asks of a world: how its arrays become batches, and how predictions become losses and scores.
 
-A world's `Learning` is the only place that knows what its images mean; models, training and evaluation know shapes.
-"""
+A world's `Learning` is the only place that knows what its images mean; models, training and evaluation know shapes."""
 
 # B sequences, T steps, Q queries, C' output channels, H x W an image
 
@@ -27,11 +26,9 @@ Fields = Mapping[str, Any]
 
 class Source(ABC):
     """Sequences in memory, and how windows of them become batches. Methods may be called from any thread.
-
     A request is a `windows.Request`: which windows, and where to look in them. `units` are the shards behind the
     sequences, by which they can be shuffled; with none they cannot. `cached` is what reads sequences through a store's
-    cache; None where all are in memory.
-    """
+    cache; None where all are in memory."""
 
     groups: list[str]
     steps: int  # T of every window
@@ -101,8 +98,7 @@ class Learning(ABC):
     takes as options. `view_fields`: fields of a model's config that `open` takes as options, because views are drawn as
     the model wants them; without them, as they are stored. `scores`: what is shown while training, by name and title,
     the main one first. `references`: titles of the references, by name. `weighs_occupied`: its loss can weigh what its
-    images hold, which are mostly empty.
-    """
+    images hold, which are mostly empty."""
 
     view_channels: ClassVar[int]
     output_channels: ClassVar[int]
@@ -125,8 +121,7 @@ class Learning(ABC):
     @abstractmethod
     def open(self, groups: Sequence[Group], **options: Any) -> Source:
         """Groups as one source. Options: steps (T; None: whole sequences), next_views, device, limit (sequences of
-        each group), and those of `source_fields` and `view_fields`.
-        """
+        each group), and those of `source_fields` and `view_fields`."""
 
     @abstractmethod
     def sequence_steps(self, group: Group) -> int:
@@ -151,9 +146,7 @@ class Learning(ABC):
         self, prediction: Prediction, targets: Targets, mask: Tensor, occupied_weight: float = 1.0
     ) -> dict[str, Tensor]:
         """Scalars by name, to be summed; mask (B, T, Q) bool says what exists.
-
-        Pixels or cells that hold something count `occupied_weight` times. It is 1 unless the world `weighs_occupied`.
-        """
+        What holds something counts `occupied_weight` times, which is 1 unless the world `weighs_occupied`."""
 
     # For worlds whose images are cells that hold things, most of them nothing; None: images of another kind.
     occupied_channels: ClassVar[slice | None] = None  # of a view: none below 0, all 0 where a cell is empty

@@ -5,8 +5,6 @@ prediction = model(batch)
 model.loss(prediction, batch).backward()
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 import warnings
@@ -58,8 +56,7 @@ def summaries() -> list[ModelSummary]:
         with torch.device("meta"):
             model = build(name, task)
         words = (sys.modules[type(model).__module__].__doc__ or type(model).__name__).strip().splitlines()[0]
-        parameters = model.parameter_count()
-        found.append(ModelSummary(name=name, task=task, parameters=parameters, config=model.config, description=words))
+        found.append(ModelSummary(name, task, model.parameter_count(), model.config, words))
     return found
 
 

@@ -11,10 +11,7 @@ into V: the heads' 128 wide values are summed instead of concatenated, and the s
 What attention reads from comes before what reads it, (B, A * K, M) and (B, M, M * K): a softmax over an axis that is
 not the last is ten times as fast on a CPU, and where it ends the next product begins, without a copy. The heads of the
 inter-cell attention are kept apart by a block mask: with queries x (K * D) and their copies x * [k(i) = k] in K rows,
-one product gives the logits of all heads.
-"""
-
-from __future__ import annotations
+one product gives the logits of all heads."""
 
 from typing import NamedTuple
 
@@ -31,10 +28,8 @@ ABSENT_LOGIT = -3.0e4
 
 class Gate(nn.Module):
     """G (local) + (1 - G) (attended), G_m = sigmoid of a two-layer MLP of both (the gating operations of u and h-bar).
-
     The first layer is linear in what is attended. Where the values do not recur it is folded into them: one product
-    then gives the attended features and the G units of the gate side by side.
-    """
+    then gives the attended features and the G units of the gate side by side."""
 
     def __init__(self, size: int, units: int) -> None:
         super().__init__()
@@ -118,9 +113,7 @@ class CellWeights(NamedTuple):
 
 class InterCellAttention(nn.Module):
     """Equations eq:intercell_attn_0 to eq:intercell_attn_3, from the states h_l to the aggregated states h-bar_m.
-
-    The values are projected after they are mixed, (W h) Phi^V instead of W (h Phi^V), which is the same.
-    """
+    The values are projected after they are mixed, (W h) Phi^V instead of W (h Phi^V), which is the same."""
 
     def __init__(self, *, hidden: int, heads: int, key_size: int, gate_units: int) -> None:
         super().__init__()

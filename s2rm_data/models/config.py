@@ -1,10 +1,7 @@
 """What all models share in their configs: the world's shapes and scales, the positional embedding, encoder and decoder.
 
 A config is built by `config_for`: the fields' own defaults hold for all worlds, the world gives those that
-differ, the overrides come last. Every field is then checked.
-"""
-
-from __future__ import annotations
+differ, the overrides come last. Every field is then checked."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -22,9 +19,8 @@ Extent = Annotated[float, above(0, at_most=1e6)]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """`codec` names the encoder and decoder pair: `conv`, the paper's; `mlp`; `waves`, which learns fastest; or that of
-    a plug-in. `width` is its channels or units.
-    """
+    """`codec` names encoder and decoder: `conv`, the paper's; `mlp`; `waves`, which learns fastest; or a plug-in's.
+    `width` is its channels or units."""
 
     task: str  # name of the world
     image_size: tuple[Pixels, Pixels]  # H, W
@@ -40,8 +36,7 @@ class ModelConfig:
     # Assumption: few pixels are set, so logits start low.
     output_bias: Annotated[float, between(-100, 100)] = -2.5
     # Of the codec `waves`: its shortest period, in pixels or cells; and the gain of its last layer, whose weights start
-    # that much smaller. Adam moves a weight by about the learning rate per step, however large the weights are that it
-    # wants: with a gain it gets there sooner.
+    # that much smaller. Adam moves any weight by about the learning rate per step: with a gain it gets there sooner.
     wave_period: Annotated[float, above(0, at_most=1e6)] = 6.0
     output_gain: Annotated[float, above(0, at_most=1e6)] = 4.0
     # What the codec makes of the views goes past the dynamics to the decoder, too (docs/models.md, The skip). The paper

@@ -1,7 +1,5 @@
 """Which device a model runs on, and full precision for what a state or a border depends on: no autocast, no TF32."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch
@@ -20,15 +18,15 @@ def choose_device(asked: str | None, local_rank: int = 0) -> torch.device:
         raise UsageError(f"no device {asked!r}; the choices are cpu, cuda and cuda:0, cuda:1, ...") from None
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"device {asked!r} is not supported; the choices are cpu and cuda")
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if device.type == "cpu":
+        return device
+    if not torch.cuda.is_available():
         built = "this torch is built without CUDA" if torch.version.cuda is None else "no GPU is visible"
         raise UsageError(f"--device {asked} was asked for, but {built}; leave --device out, or take --device cpu")
-    if device.type == "cuda":
-        index = local_rank if device.index is None else device.index
-        if index >= torch.cuda.device_count():
-            raise UsageError(f"--device cuda:{index}: this machine has {torch.cuda.device_count()} GPU(s), from cuda:0")
-        return torch.device("cuda", index)
-    return device
+    index = local_rank if device.index is None else device.index
+    if index >= torch.cuda.device_count():
+        raise UsageError(f"--device cuda:{index}: this machine has {torch.cuda.device_count()} GPU(s), from cuda:0")
+    return torch.device("cuda", index)
 
 
 FULL = "highest"
@@ -41,11 +39,9 @@ _ERROR = 1e-5  # of a product of K normal numbers each, by sqrt(K); factors roun
 
 def use_onednn() -> bool:
     """Let oneDNN multiply on the CPU where that is float32; called once, before training.
-
     torch has no setting that says so. Where it is asked to be fast, oneDNN rounds to bfloat16 on processors with AMX;
     on those with AVX512-BF16 alone it computes in float32, more than twice as fast as MKL does on AMD's. So it is asked
-    only on these, and measured.
-    """
+    only on these, and measured."""
     able = torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_bf16_supported()
     if not able or torch.cpu._is_amx_tile_supported() or torch.cuda.is_available():
         return False
@@ -71,10 +67,8 @@ def full_precision(like: Tensor) -> torch.autocast:
 
 def full_products() -> contextlib.AbstractContextManager[None]:
     """TF32 off, for the whole process, while it is entered.
-
     Compiled code cannot set this; whoever calls it does (`WorldModel.unroll` for a compiled step). Backward passes run
-    later: training sets full precision for all of the process.
-    """
+    later: training sets full precision for all of the process."""
     if torch.compiler.is_compiling() or torch.get_float32_matmul_precision() in _full:
         return contextlib.nullcontext()
     return _FullProducts()

@@ -1,9 +1,6 @@
 """The positional embedding P, the start of the modules' embeddings p_m on its image, and the kernel Z between them.
 
-Legend: n = 2 coordinates, d embedding size, M modules, N positions.
-"""
-
-from __future__ import annotations
+Legend: n = 2 coordinates, d embedding size, M modules, N positions."""
 
 import functools
 
@@ -16,12 +13,10 @@ from s2rm_data.models.device import full_precision, full_products
 
 class PositionalEmbedding(nn.Module):
     """P(x) = s / |s| on the unit sphere in d dimensions; fixed (section 'Positional Embedding').
-
     Per coordinate x_m and band i = 1..d/2n: sin(w_i x_m) and cos(w_i x_m), w_i = scale * base^(-i * 2n/d).
     The paper prints x_m / 10000^i with colliding indices 2i + m; read literally P is constant to four digits over the
     arena. Here the bands are spaced as in the transformer it cites, each coordinate has its own components, and
-    scale and base are config fields.
-    """
+    scale and base are config fields."""
 
     frequency: Tensor
 
@@ -53,10 +48,8 @@ def arena_positions(arena_size: tuple[float, float]) -> Tensor:
 
 def covering_embeddings(config: ModelConfig, count: int) -> Tensor:
     """Embeddings of `count` positions that cover the arena, (count, d), on the CPU.
-
     Farthest-point sampling from several starts; the start that leaves the worst position best covered is kept.
-    Random embeddings would leave most of the arena outside every enclave (95% of positions with d = 16, tau = 0.6).
-    """
+    Random embeddings would leave most of the arena outside every enclave (95% of positions with d = 16, tau = 0.6)."""
     frequency = PositionalEmbedding(config, device="cpu").frequency
     return _covering(config.arena_size, tuple(frequency.tolist()), count).clone()
 
@@ -82,11 +75,9 @@ def _farthest_points(embedded: Tensor, count: int, start: int) -> tuple[list[int
 
 def spherical_kernel(p: Tensor, s: Tensor, *, bandwidth: float, truncation: float) -> Tensor:
     """Z(p, s) of equation eq:zonalkernel for all pairs of unit vectors: (..., N, d), (..., K, d) -> (..., N, K).
-
     Z = exp(-2 epsilon (1 - p.s)) where p.s >= tau, else 0. 'We pass the gradients through the constant region of the
     kernel as if the kernel had not been truncated' (appendix 'Bouncing Ball Models'): the value is masked, the
-    gradient is that of the untruncated kernel.
-    """
+    gradient is that of the untruncated kernel."""
     with full_precision(p), full_products():  # a rounded p.s would move the border by whole pixels
         dtype = torch.promote_types(p.dtype, torch.float32)
         cosine = p.to(dtype) @ s.to(dtype).transpose(-1, -2)

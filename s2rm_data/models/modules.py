@@ -6,11 +6,7 @@ weight, and adds them up one by one. On a CPU that traffic is most of the backwa
 two launches per weight and step. `DeferredProducts` keeps each step's input and multiplies once, over time and batch.
 A compiled step (`training/stepper.py`) does without: its backward pass is one CUDA graph per step.
 
-Legend: T steps, M modules (1 for plain layers), N rows, D features in, E features out. Tensors are module
-first: (M, N, D).
-"""
-
-from __future__ import annotations
+Legend: T steps, M modules (1 for plain layers), N rows, D features in, E out. Tensors are module first: (M, N, D)."""
 
 from typing import Any
 
@@ -48,10 +44,8 @@ class DeferredProducts(Products):
 
 def worth_deferring(x: Tensor, weight: Tensor) -> bool:
     """On a GPU always, for the launches. On a CPU if adding up the weight's gradient outweighs keeping the inputs.
-
     The factor is measured: at 3 (GRU modules, batch 32) deferring costs a fifth more, at 12 (batch 8) it saves a tenth,
-    at 200 (LSTM of 2048 units, batch 8) two thirds.
-    """
+    at 200 (LSTM of 2048 units, batch 8) two thirds."""
     rows, size_in, size_out = x.shape[1], weight.shape[1], weight.shape[2]
     return x.device.type != "cpu" or size_in * size_out >= 8 * rows * (size_in + size_out)
 
@@ -71,8 +65,7 @@ class _Layer:
 
 class _Offsets(torch.autograd.Function):
     """What is added to each step's product, (T, M, N, E): the bias. Its gradient is the product's, for all steps, and
-    with the inputs kept by then it makes the weight's.
-    """
+    with the inputs kept by then it makes the weight's."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, inputs: list[Tensor], steps: int, rows: int) -> Tensor:
@@ -169,9 +162,7 @@ class ModuleGRU(nn.Module):
 
 class ModuleLSTM(nn.Module):
     """(h', c') = LSTM_m(u, h, c) (Hochreiter and Schmidhuber 1997), torch's convention, gates i, f, o, g.
-
-    `project` is the input's part, which needs no state and leaves the time loop where the input does.
-    """
+    `project` is the input's part, which needs no state and leaves the time loop where the input does."""
 
     def __init__(self, modules: int, input_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -201,8 +192,7 @@ class RelationalMemory(nn.Module):
     reference's defaults, which the paper keeps ('hyperparameters not listed here were left at their defaults').
 
     Legend: M modules, B batch, S memory slots, X extra rows (the input, for S2RMC also h-bar), R = S + X, F = heads x
-    head size features of a row, K heads, D key size.
-    """
+    head size features of a row, K heads, D key size."""
 
     def __init__(self, modules: int, *, input_size: int, slots: int, heads: int, head_size: int, key_size: int) -> None:
         super().__init__()
@@ -233,21 +223,16 @@ class RelationalMemory(nn.Module):
 
     def forward(self, rows: Tensor, gates: Tensor, memory: Tensor, products: Products = PLAIN) -> Tensor:
         """rows (M, B, X, F), the input's part of the gates (M, B, 2F), memory (M, B, S, F) -> memory at t + 1.
-
-        M' = sigmoid(i) tanh(attended memory) + sigmoid(f) M, with i, f from the input and tanh(M).
-        """
+        M' = sigmoid(i) tanh(attended memory) + sigmoid(f) M, with i, f from the input and tanh(M)."""
         modules, batch = memory.shape[:2]
-        attended = self._attend(torch.cat([memory.to(rows.dtype), rows], 2), products)[:, :, : self.slots]
-        of_memory = self.gate_memory(memory.tanh().flatten(1, 2), products).view(modules, batch, self.slots, -1)
-        input_gate, forget_gate = (of_memory + gates.unsqueeze(2)).sigmoid().chunk(2, -1)
-        return torch.addcmul(forget_gate * memory, input_gate, attended.tanh())
-
-    def _attend(self, rows: Tensor, products: Products) -> Tensor:
-        """(M, B, R, F) -> (M, B, R, F)."""
+        rows = torch.cat([memory.to(rows.dtype), rows], 2)  # (M, B, R, F)
         x = rows.flatten(1, 2)
         x = self.attention_norm(x + self._attention(self.qkv(x, products), rows.shape[2]))
         x = self.mlp_norm(x + self.mlp2(self.mlp1(x, products).relu(), products))
-        return x.view(rows.shape)
+        attended = x.view(rows.shape)[:, :, : self.slots]
+        of_memory = self.gate_memory(memory.tanh().flatten(1, 2), products).view(modules, batch, self.slots, -1)
+        input_gate, forget_gate = (of_memory + gates.unsqueeze(2)).sigmoid().chunk(2, -1)
+        return torch.addcmul(forget_gate * memory, input_gate, attended.tanh())
 
     def _attention(self, qkv: Tensor, rows: int) -> Tensor:
         """Multi-head dot-product attention among the rows of one memory: (M, B * R, K (2D + V)) -> (M, B * R, F)."""

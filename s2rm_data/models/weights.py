@@ -1,7 +1,5 @@
 """A model in one safetensors file: its weights, and in the header its name, its config and a digest of both."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -42,19 +40,14 @@ _DTYPES = {
 
 def safetensors_pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> list[bytes]:
     """The bytes of a safetensors file, in pieces: the length of the header, the header, the tensors.
-
-    Written here because the library's own writer lists the metadata in another order every time.
-    """
+    Written here because the library's own writer lists the metadata in another order every time."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     pieces: list[bytes] = []
     place = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
         data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        header[name] = {
-            "dtype": _DTYPES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [place, place + len(data)],
-        }
+        offsets = [place, place + len(data)]
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": offsets}
         pieces.append(data)
         place += len(data)
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -76,10 +69,8 @@ MOST_HEADER_BYTES = 100_000_000  # what the library itself allows
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a file; raises `OSError` or `SafetensorError`.
-
     The library maps the whole file before it compares its length with the header: one with a hole of many gigabytes
-    would be out of memory, and a pipe would never end. Here both come first.
-    """
+    would be out of memory, and a pipe would never end. Here both come first."""
     if path.exists() and not path.is_file():
         raise SafetensorError("it is not a regular file")
     with path.open("rb") as file:

@@ -14,8 +14,7 @@ A state is a tensor or a named tuple of tensors, B first; `step` never changes i
 
 With the field `skip`, the features of the views of a step go past the dynamics to the decoder of what follows it. They
 then come beside what they go past: encodings, states and hidden states are pairs `Beside`. A state that has seen no
-views, as `initial_state` gives it, is without them.
-"""
+views, as `initial_state` gives it, is without them."""
 
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ class WorldModel(nn.Module, ABC):
     carries as `next_views`; step by step, the caller hands `encode` those views. It is left out where the best model
     is named and cannot be rolled out. `is_reference`: tables show it among what others are compared with; it has no
     memory. `has_enclaves`: its modules have places, which `enclaves` tells. `steadier`: a
-    setting, such as `normalise_rows=true`, to try where training diverges.
-    """
+    setting, such as `normalise_rows=true`, to try where training diverges."""
 
     Config: ClassVar[type[ModelConfig]]
     title: ClassVar[str] = ""  # empty: the name under which the model is found
@@ -116,20 +114,18 @@ class WorldModel(nn.Module, ABC):
         codec: Codec = CODECS.load(config.codec)
         self.takes_position = codec.takes_position
         self.encoder = codec.encoder(config, position_size=position_size)
-        self.skip_size = self._start_skip(config) if config.skip else 0  # F
+        self.skip_size = 0  # F
+        if config.skip:
+            if not isinstance(self.encoder, Encoder):
+                raise UsageError(
+                    f"the codec {config.codec} has no features that could skip; derive its encoder from Encoder "
+                    "(s2rm_data.extend), take another codec, or leave skip at false"
+                )
+            self.encoder.start_skip()
+            # Assumption: weights of views fall off with a deviation of an eighth of an image's extent at the start.
+            self.log_nearness = nn.Parameter(torch.tensor(32.0).log())
+            self.image_extent, self.skip_size = config.image_size[0] * config.cell_size, self.encoder.skip_size
         self.decoder = codec.decoder(config, decoder_input + self.skip_size, position_size=position_size)
-
-    def _start_skip(self, config: ModelConfig) -> int:
-        if not isinstance(self.encoder, Encoder):
-            raise UsageError(
-                f"the codec {config.codec} has no features that could skip; derive its encoder from Encoder "
-                "(s2rm_data.extend), take another codec, or leave skip at false"
-            )
-        self.encoder.start_skip()
-        # Assumption: weights of views fall off with a deviation of an eighth of an image's extent at the start.
-        self.log_nearness = nn.Parameter(torch.tensor(32.0).log())
-        self.image_extent = config.image_size[0] * config.cell_size
-        return self.encoder.skip_size
 
     @abstractmethod
     def initial_state(self, batch_size: int) -> Any:
@@ -138,21 +134,20 @@ class WorldModel(nn.Module, ABC):
     @abstractmethod
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         """What of the dynamics needs no state, for T steps at once: one encoding per step.
-
-        e (B, T, V, E) encoded views, s (B, T, V, d) their embedded positions, view_mask (B, T, V).
-        """
+        e (B, T, V, E) encoded views, s (B, T, V, d) their embedded positions, view_mask (B, T, V)."""
 
     @abstractmethod
     def advance(self, encoded: Any, state: Any, products: Products) -> Any:
         """The state at t + 1 from the encoding and the state at t, in full precision."""
 
-    @abstractmethod
     def hidden(self, state: Any) -> Tensor:
-        """What of a state decoding reads: (B, R) or (B, M, R)."""
+        """What of a state decoding reads, (B, R) or (B, M, R): all of it, unless a model says otherwise."""
+        assert isinstance(state, Tensor)
+        return state
 
-    @abstractmethod
     def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Hidden (B, T, ...) and query embeddings (B, T, Q, d) as the decoder takes them: (N, R) and (N, Q', d)."""
+        return hidden.flatten(0, 1), s.flatten(0, 1)
 
     def enclaves(self, position: Tensor) -> Tensor:
         """How much each module answers for a position: (..., 2) -> (M, ...), of models that have enclaves."""
@@ -162,9 +157,7 @@ class WorldModel(nn.Module, ABC):
         self, views: Tensor, view_position: Tensor, view_mask: Tensor, view_count: int | None = None
     ) -> Sequence[Any]:
         """All that does not depend on the state, for T steps at once: one encoding per step.
-
-        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V); view_count as in `Batch`.
-        """
+        views (B, T, V, C, H, W), view_position (B, T, V, 2), view_mask (B, T, V); view_count as in `Batch`."""
         s = self.embedding(view_position)
         e = self.encode_views(views, s, view_position, view_mask, view_count)
         return self.encoded_steps(e, s, view_position, view_mask)
@@ -233,15 +226,10 @@ class WorldModel(nn.Module, ABC):
         return type(prediction)(*(part.squeeze(1) for part in prediction))
 
     def decode_hidden(
-        self,
-        hidden: Any,
-        query_position: Tensor,
-        query_mask: Tensor | None = None,
-        query_count: int | None = None,
+        self, hidden: Any, query_position: Tensor, query_mask: Tensor | None = None, query_count: int | None = None
     ) -> Prediction:
         """Hidden states (B, T, ...) at (B, T, Q, 2). What is predicted for queries that a mask (B, T, Q) says are
-        absent means nothing; they are not computed.
-        """
+        absent means nothing; they are not computed."""
         present = self.present(query_mask, query_count)
         image = self.decode_rows(hidden, query_position, present)
         if present is not None:
@@ -279,8 +267,7 @@ class WorldModel(nn.Module, ABC):
         view_count: int | None = None,
     ) -> Tensor:
         """E of every view: (B, T, V, C, H, W), (B, T, V, d), (B, T, V, 2) -> (B, T, V, encoding_size [+ F]).
-        Those of views that a mask (B, T, V) says are absent mean nothing; they are not computed.
-        """
+        Those of views that a mask (B, T, V) says are absent mean nothing; they are not computed."""
         at = (view_position if self.takes_position else s).flatten(0, 2)
         views, steps, present = views.flatten(0, 2), views.shape[:3], self.present(view_mask, view_count)
         if present is None:
@@ -290,10 +277,8 @@ class WorldModel(nn.Module, ABC):
 
     def present(self, mask: Tensor | None, count: int | None = None) -> Tensor | None:
         """Numbers of what a mask says exists, or None for all.
-
         Compiled code wants few shapes, and asking a GPU how much exists would wait for it: there it is as many as the
-        host counted, rounded up to an eighth of all; the numbers that are too many are of what is absent.
-        """
+        host counted, rounded up to an eighth of all; the numbers that are too many are of what is absent."""
         if mask is None:
             return None
         if mask.device.type != "cpu" or self.fixed_shapes or torch.compiler.is_compiling():
@@ -312,9 +297,7 @@ class WorldModel(nn.Module, ABC):
         return torch.stack(list(self.loss_terms(prediction, batch, **weights).values())).sum()
 
     def batch_loss(self, batch: Batch) -> Tensor:
-        """What training lessens: `loss(model(batch), batch)` with the config's weights, without predictions and losses
-        of queries that do not exist.
-        """
+        """What training lessens: `loss(model(batch), batch)`, with the config's weights and of what exists alone."""
         present = self.present(batch.query_mask, batch.query_count)
         if present is None or batch.targets is None:
             return self.loss(self(batch), batch, **self.loss_weights)

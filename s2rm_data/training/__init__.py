@@ -1,7 +1,5 @@
 """Training: a config, a store and a folder become a run that can be stopped anywhere and resumed exactly."""
 
-from __future__ import annotations
-
 import importlib.util
 
 from s2rm_data.core.errors import missing_component

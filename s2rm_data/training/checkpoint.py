@@ -6,10 +6,7 @@
     header `record`            JSON: step, schedule, best loss, length of the log, ...
     header `sha256`            of record, names, types, shapes and bytes: damage of any kind is found when it is read
 
-Nothing is pickled.
-"""
-
-from __future__ import annotations
+Nothing is pickled."""
 
 import errno
 import json
@@ -70,25 +67,18 @@ def restore_tensors(
     tensors: dict[str, Tensor], model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device, where: Path
 ) -> None:
     """The inverse of `state_tensors`, into a freshly built model and optimiser."""
-    weights = _below(tensors, "weights/")
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict(_below(tensors, "weights/"))
     except RuntimeError as error:
         raise UsageError(f"{where} holds the weights of another model: {error}") from None
     for name, parameter in model.named_parameters():
-        state = _below(tensors, f"adam/{name}/")
-        if state:
-            optimiser.state[parameter] = {key: _placed(key, value, parameter) for key, value in state.items()}
+        if state := _below(tensors, f"adam/{name}/"):  # the counter, and moments, in the layout of their parameter
+            counter = {"step": state.pop("step").to(parameter.device)} if "step" in state else {}
+            moments = {key: torch.empty_like(parameter).copy_(value) for key, value in state.items()}
+            optimiser.state[parameter] = counter | moments
     torch.set_rng_state(tensors["random/cpu"])
     if device.type == "cuda" and "random/cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random/cuda"], device)
-
-
-def _placed(key: str, value: Tensor, parameter: nn.Parameter) -> Tensor:
-    """Moments lie where their parameter lies and in its layout; the counter is float32 on the same device."""
-    if key == "step":
-        return value.to(parameter.device)
-    return torch.empty_like(parameter).copy_(value)
 
 
 def _below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

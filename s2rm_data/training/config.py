@@ -1,8 +1,7 @@
 """The config of a training run: every number that decides what is learned, and the few that only decide how fast.
 
 Presets are named budgets, each a file in `presets/`. A world may say what a preset means for it (`Learning.presets`),
-and a model which of its own sizes are then smaller.
-"""
+and a model which of its own sizes are then smaller."""
 
 from __future__ import annotations
 
@@ -37,9 +36,7 @@ Share = Annotated[float, at_least(0, below=1)]
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """`model_fields` are the fields of the model's own config that differ from its defaults.
-
-    Steps are optimiser steps. A budget is `steps` if given, else `epochs`. `window` None takes whole sequences.
-    """
+    Steps are optimiser steps. A budget is `steps` if given, else `epochs`. `window` None takes whole sequences."""
 
     task: str
     model: str
@@ -114,8 +111,7 @@ def settable_names(model: str, task: str) -> tuple[list[str], list[str]]:
 def split_fields(model: str, task: str, fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fields of the run and of the model apart; a name that neither has is an error."""
     own_names, model_field_list = settable_names(model, task)
-    own: dict[str, Any] = {}
-    of_model: dict[str, Any] = {}
+    own, of_model = dict[str, Any](), dict[str, Any]()
     for name, value in fields.items():
         if name in own_names:
             own[name] = value

@@ -10,8 +10,7 @@
     lr = [1e-3, 3e-3]
     seed = [0, 1, 2]
 
-What is named on the command line goes before what the file says.
-"""
+What is named on the command line goes before what the file says."""
 
 from __future__ import annotations
 
@@ -63,26 +62,19 @@ def read_command(path: Path) -> Command:
         raise UsageError(f"[sweep] of {path} must give a list of values for each field, as in lr = [1e-3, 3e-3]")
     values = {name: None if value == NOTHING else value for name, value in document.items()}
     options = {name: values.pop(name) for name in OPTIONS if name in values}
-    return Command(options=_checked(options, path), fields=values, sweep=sweep)
-
-
-def _checked(options: dict[str, Any], path: Path) -> dict[str, Any]:
     for name, value in options.items():
+        kind = "whole number" if name == "runs" else "text"
         right = type(value) is int if name == "runs" else isinstance(value, str | list if name == "log" else str)
         if not right:
-            raise UsageError(
-                f"{name} in {path} is {value!r}; it must be a {'whole number' if name == 'runs' else 'text'}"
-            )
+            raise UsageError(f"{name} in {path} is {value!r}; it must be a {kind}")
     if isinstance(options.get("log"), str):
         options["log"] = [options["log"]]
-    return options
+    return Command(options=options, fields=values, sweep=sweep)
 
 
 def write_command(path: Path, config: TrainConfig, preset: TrainConfig, command: Command) -> None:
     """A file that gives `config` again: the names of task, model and preset, and what differs from the preset's.
-
-    What belongs to the machine is kept only where the user named it.
-    """
+    What belongs to the machine is kept only where the user named it."""
     own, usual = ({**to_json(c), **to_json(c)["model_fields"]} for c in (config, preset))
     skipped = {"task", "model", "preset", "model_fields", *MACHINE_FIELDS} - command.fields.keys()
     differing = {name: value for name, value in own.items() if name not in skipped and value != usual.get(name)}

@@ -2,8 +2,6 @@
 
 # B sequences, T steps, V views, Q queries, C channels, H x W an image
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 
@@ -31,9 +29,7 @@ def memory_nbytes(device: torch.device) -> int:
 
 def check_memory(config: TrainConfig, data: RunData, processes: Processes | None = None) -> None:
     """Refuse a run whose model and share of a batch cannot fit into memory.
-
-    A GPU is one process's own; a machine's memory is shared by the processes there.
-    """
+    A GPU is one process's own; a machine's memory is shared by the processes there."""
     device, processes = torch.device(config.device), processes or Processes(alone=True)
     limit = memory_nbytes(device)
     with torch.device("meta"):

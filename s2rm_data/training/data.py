@@ -1,7 +1,5 @@
 """The data of a run: which groups of the store it trains and validates on, and their identity, kept with the run."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math
@@ -108,9 +106,8 @@ class RunData:
         options |= {name: getattr(self.config, name) for name in self.learning.source_fields}
         fields = self.config.model_fields
         options |= {name: fields[name] for name in self.learning.view_fields if name in fields}
-        return open_groups(
-            [self.store[path] for path in groups], next_views=self.next_views, device=self.config.device, **options
-        )
+        options |= {"next_views": self.next_views, "device": self.config.device}
+        return open_groups([self.store[path] for path in groups], **options)
 
     def shuffle_shards(self) -> int | None:
         """How many shards to shuffle together so that two such blocks fit into the cache; None if everything fits."""
@@ -142,15 +139,10 @@ class RunData:
 
     def model_fields(self, config: TrainConfig) -> dict[str, Any]:
         """Fields of the model's config: the data's shapes, then those of the run."""
-        shapes: dict[str, Any] = {
-            "image_size": list(self.train.image_size),
-            "arena_size": list(self.train.arena_size),
-            "cell_size": self.train.cell_size,
-        }
-        for name, value in shapes.items():
-            given = config.model_fields.get(name)
-            if name == "image_size" and given is not None and list(given) != value:
-                raise UsageError(f"image_size is {given}, but the images of {self.store.path} are {value}")
+        image, arena = list(self.train.image_size), list(self.train.arena_size)
+        shapes: dict[str, Any] = {"image_size": image, "arena_size": arena, "cell_size": self.train.cell_size}
+        if (given := config.model_fields.get("image_size")) is not None and list(given) != image:
+            raise UsageError(f"image_size is {given}, but the images of {self.store.path} are {image}")
         return dict(sorted({**shapes, **config.model_fields}.items()))  # in one order, also in a run that is resumed
 
     def build_model(self) -> Any:

@@ -12,9 +12,7 @@
     summary.json            written at the end; its existence means: complete
     replaced/               with --overwrite: the run that was here before, until this one is complete
 
-Paths inside are relative: the folder can be moved. Runs of earlier versions have no mark; they are known by what their
-config.json says.
-"""
+Paths inside are relative: the folder can be moved. Runs of earlier versions have no mark; their config.json says it."""
 
 from __future__ import annotations
 
@@ -26,21 +24,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from s2rm_data.core import write
 from s2rm_data.core.check import Misfit, canonical_json, expect, whole
 from s2rm_data.core.errors import ConflictError, DamagedStoreError, UsageError, did_you_mean
 from s2rm_data.core.read import opened_inside, read_at, read_inside
 from s2rm_data.core.seeding import MAX_SEED
-from s2rm_data.core.write import (
-    PARTIAL,
-    disk_errors,
-    lock_folder,
-    make_folder,
-    move_inside,
-    remove_inside,
-    replaced_folder,
-    sync_folder,
-    write_whole,
-)
 from s2rm_data.models.weights import load_model, save_model
 
 MARK, CONFIG, PROTOCOL, STATE = "run.json", "config.json", "protocol.json", "state.safetensors"
@@ -54,9 +42,7 @@ _MOST_LINE_BYTES = 1 << 20  # of a log
 
 def mark_bytes(config: bytes | None, previous: bytes | None = None) -> bytes:
     """The mark of a folder whose config.json will have these bytes; None where it has none yet.
-
-    `previous`: what it has until it is replaced, which is right as well.
-    """
+    `previous`: what it has until it is replaced, which is right as well."""
     mark = {"format": FORMAT, "config_sha256": None if config is None else hashlib.sha256(config).hexdigest()}
     if previous is not None:
         mark["previous_config_sha256"] = hashlib.sha256(previous).hexdigest()
@@ -102,26 +88,22 @@ def _sealed_digests(folder: Path) -> list[str]:
 
 def problem_of(document: Any) -> str:
     """What is wrong with the document of a run; empty if nothing is."""
+    config = document.get("config") if isinstance(document, dict) else None
     try:
-        _check_run(document)
+        if not isinstance(config, dict):
+            raise Misfit("it has no table `config`")
+        for name in ("model", "task"):
+            expect(isinstance(config.get(name), str), f"it names no {name}")
+        whole(0, MAX_SEED).fitted("its seed", config.get("seed", 0))
+        store = document.get("store", {})
+        right = isinstance(store, dict) and isinstance(store.get("path", ""), str)
+        expect(right, "its store is not a table with a path")
+        groups = store.get("groups", {})
+        right = isinstance(groups, dict) and all(isinstance(entry, dict) for entry in groups.values())
+        expect(right, "the groups of its store are not tables")
     except Misfit as problem:
         return str(problem)
     return ""
-
-
-def _check_run(document: Any) -> None:
-    config = document.get("config") if isinstance(document, dict) else None
-    if not isinstance(config, dict):
-        raise Misfit("it has no table `config`")
-    for name in ("model", "task"):
-        expect(isinstance(config.get(name), str), f"it names no {name}")
-    whole(0, MAX_SEED).fitted("its seed", config.get("seed", 0))
-    store = document.get("store", {})
-    right = isinstance(store, dict) and isinstance(store.get("path", ""), str)
-    expect(right, "its store is not a table with a path")
-    groups = store.get("groups", {})
-    right = isinstance(groups, dict) and all(isinstance(entry, dict) for entry in groups.values())
-    expect(right, "the groups of its store are not tables")
 
 
 def shipped_runs() -> dict[str, Path]:
@@ -206,13 +188,9 @@ class RunFolder:
     predictions = property(lambda self: self.path / "predictions")
     tensorboard = property(lambda self: self.path / "tensorboard")
 
-    @property
-    def holds_run(self) -> bool:
-        return bool(self.config.exists()) and is_run(self.path)
-
-    @property
-    def is_complete(self) -> bool:
-        return bool(self.summary.exists())
+    holds_run = property(lambda self: self.config.exists() and is_run(self.path))
+    is_complete = property(lambda self: self.summary.exists())
+    is_open = property(lambda self: self._lock is not None)
 
     def open(self, *, resume: bool, overwrite: bool) -> None:
         """Lock the folder for writing; what is in the way is refused. Nothing is changed before `begin`."""
@@ -228,15 +206,18 @@ class RunFolder:
         if foreign:
             raise ConflictError(f"{self.path} holds other files ({foreign[0]}, ...); give --out another name")
         self._refuse_held(resume or overwrite)
-        make_folder(self.path)
+        write.make_folder(self.path)
         try:
-            self._check_writable()
-            self._lock = lock_folder(self.path)
+            probe = self.path / f"probe{write.PARTIAL}"
+            with write.disk_errors(self.path):
+                probe.touch()
+                probe.unlink()
+            self._lock = write.lock_folder(self.path)
             self._recover()
             self._refuse_held(resume or overwrite)
             if overwrite:
                 self._refuse_links()
-            remove_inside(self.path, [path.name + PARTIAL for path in (*self._files, self.mark)])
+            write.remove_inside(self.path, [path.name + write.PARTIAL for path in (*self._files, self.mark)])
         except BaseException:
             self.close()
             raise
@@ -250,55 +231,41 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[RunFolder]:
-        self._lock = lock_folder(self.path)
+        self._lock = write.lock_folder(self.path)
         try:
             yield self
         finally:
             self.close()
-
-    @property
-    def is_open(self) -> bool:
-        return self._lock is not None
 
     def close(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _check_writable(self) -> None:
-        probe = self.path / f"probe{PARTIAL}"
-        with disk_errors(self.path):
-            probe.touch()
-            probe.unlink()
-
     def _foreign(self) -> list[str]:
         """Names of what is in a folder that is not a run's: nothing of it may be overwritten or removed."""
         if not self.path.exists() or is_run(self.path) or any(is_run(self.path / name) for name in (REPLACED, MOVING)):
             return []
-        return sorted(p.name for p in self.path.iterdir() if p.name != self.mark.name + PARTIAL)
-
-    # -- a run in place of another one
+        return sorted(p.name for p in self.path.iterdir() if p.name != self.mark.name + write.PARTIAL)
 
     def set_aside(self) -> None:
         """Move the run that is here to `replaced/`, where it stays until the one that is begun now is complete.
-
-        If one is there already, the run that is here has not been completed, and gives way.
-        """
+        If one is there already, the run that is here has not been completed, and gives way."""
         if not is_run(self.path):
             return
         if is_run(self.path / REPLACED):
-            remove_inside(self.path, self._names())
+            write.remove_inside(self.path, self._names())
             return
         if not self.mark.exists():
-            write_whole(self.mark, [mark_bytes(self.config.read_bytes() if self.config.exists() else None)])
-        move_inside(self.path, {name: f"{MOVING}/{name}" for name in [MARK, *self._names()]})
+            write.write_whole(self.mark, [mark_bytes(self.config.read_bytes() if self.config.exists() else None)])
+        write.move_inside(self.path, {name: f"{MOVING}/{name}" for name in [MARK, *self._names()]})
         self._rename(MOVING, REPLACED)
 
     def restore(self) -> None:
         """Put the run that was here back if the one that was to replace it has not come to its first checkpoint."""
         begun = any((folder / STATE).exists() for folder in (self.path, *self._seeds()))
         if not begun and is_run(self.path / REPLACED):
-            remove_inside(self.path, self._names())
+            write.remove_inside(self.path, self._names())
             self._rename(REPLACED, MOVING)
             self._move_back()
 
@@ -306,7 +273,7 @@ class RunFolder:
         """Remove the run that this one, which is complete, has replaced."""
         aside = self.path / REPLACED
         if is_run(aside):
-            remove_inside(aside, RunFolder(aside)._names())
+            write.remove_inside(aside, RunFolder(aside)._names())
         _remove_empty(aside)
 
     def _recover(self) -> None:
@@ -323,13 +290,14 @@ class RunFolder:
         """Nothing but what was moved there is in the folder; the mark comes last."""
         aside = self.path / MOVING
         names = [path.relative_to(aside).as_posix() for path in sorted(aside.rglob("*")) if path.is_file()]
-        move_inside(self.path, {f"{MOVING}/{name}": name for name in sorted(names, key=lambda name: name == MARK)})
+        names.sort(key=lambda name: name == MARK)
+        write.move_inside(self.path, {f"{MOVING}/{name}": name for name in names})
         _remove_empty(aside)
 
     def _rename(self, old: str, new: str) -> None:
-        with disk_errors(self.path / new):
+        with write.disk_errors(self.path / new):
             (self.path / old).rename(self.path / new)
-        sync_folder(self.path)
+        write.sync_folder(self.path)
 
     def _refuse_links(self) -> None:
         """What is to be moved or removed must be what a run has written, and be in this folder."""
@@ -372,24 +340,22 @@ class RunFolder:
 
     def begin(self, document: Any | None) -> None:
         """Mark the folder as a run's and write its config, which from then on must stay as it is.
-
-        None for a folder that holds the runs of several seeds, and has no config of its own yet.
-        """
+        None for a folder that holds the runs of several seeds, and has no config of its own yet."""
         config = None if document is None else _json_bytes(document)
-        write_whole(self.mark, [mark_bytes(config)])
+        write.write_whole(self.mark, [mark_bytes(config)])
         if config is not None:
-            write_whole(self.config, [config])
+            write.write_whole(self.config, [config])
 
     def replace_config(self, document: Any) -> None:
         """Another config for the run, which is then no longer complete. A kill leaves the old one or the new one."""
         self.summary.unlink(missing_ok=True)
         before, after = self.config.read_bytes(), _json_bytes(document)
-        write_whole(self.mark, [mark_bytes(after, before)])
-        write_whole(self.config, [after])
-        write_whole(self.mark, [mark_bytes(after)])
+        write.write_whole(self.mark, [mark_bytes(after, before)])
+        write.write_whole(self.config, [after])
+        write.write_whole(self.mark, [mark_bytes(after)])
 
     def write_json(self, path: Path, value: Any) -> None:
-        write_whole(path, [_json_bytes(value)])
+        write.write_whole(path, [_json_bytes(value)])
 
     def read_json(self, path: Path) -> Any:
         return read_json(self.path, path.name)
@@ -408,29 +374,24 @@ def _remove_empty(folder: Path) -> None:
 
 def export_run(run: Path, out: Path) -> int:
     """Write the run in folder `run` to a new, small folder `out`, to be kept and shared; returns its size in bytes.
-
     Left out are the state that a resumed run needs, the last weights, the records of single steps, pictures, timing,
-    and the path of the store, which means nothing on another machine. Weights are kept in half precision.
-    """
+    and the path of the store, which means nothing on another machine. Weights are kept in half precision."""
     source = RunFolder(run)
     document = read_run(run)
     if not source.is_complete:
         raise UsageError(f"{run} is not finished; resume it with s2rm-train --resume --out {run}, then export it")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConflictError(f"{out} is not empty; give --export another name, or remove it")
-    make_folder(out.absolute().parent)
-    with replaced_folder(out.absolute()) as partial:  # a kill leaves nothing that would be in the way
-        _write(source, RunFolder(partial), document)
-    return sum(path.stat().st_size for path in out.iterdir())
-
-
-def _write(source: RunFolder, target: RunFolder, document: dict[str, Any]) -> None:
+    write.make_folder(out.absolute().parent)
     document["store"] = {**document.get("store", {}), "path": ""}
-    save_model(load_model(source.best).half(), target.best)
-    records = [record for record in read_log(source.log) if record.get("kind") != "step"]
-    write_whole(target.log, [canonical_json(record) + b"\n" for record in records])
-    for path in (source.environment, source.curves):
-        if os.path.lexists(path):  # a link, which might lead to anything, is refused
-            write_whole(target.path / path.name, [read_inside(source.path, path.name, MOST_BYTES)])
-    target.begin(document)
-    target.write_json(target.summary, source.read_json(source.summary))
+    with write.replaced_folder(out.absolute()) as partial:  # a kill leaves nothing that would be in the way
+        target = RunFolder(partial)
+        save_model(load_model(source.best).half(), target.best)
+        records = [record for record in read_log(source.log) if record.get("kind") != "step"]
+        write.write_whole(target.log, [canonical_json(record) + b"\n" for record in records])
+        for path in (source.environment, source.curves):
+            if os.path.lexists(path):  # a link, which might lead to anything, is refused
+                write.write_whole(target.path / path.name, [read_inside(source.path, path.name, MOST_BYTES)])
+        target.begin(document)
+        target.write_json(target.summary, source.read_json(source.summary))
+    return sum(path.stat().st_size for path in out.iterdir())

@@ -1,7 +1,5 @@
 """What a run writes while it goes: log, timing, learning curves and pictures; in the first process only."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io
@@ -119,10 +117,8 @@ def add_timing(path: Path, record: dict[str, Any]) -> None:
 
 class Log:
     """Records as lines of JSON, in the order of the steps.
-
     Its length and digest are part of a checkpoint, and a resumed run cuts off what was written after it: the log of a
-    run that was killed is that of one that was not.
-    """
+    run that was killed is that of one that was not."""
 
     def __init__(self, path: Path, length: int, sha256: str | None = None) -> None:
         self.path = path

@@ -3,8 +3,6 @@
 What a run learns does not depend on them. Every run writes TensorBoard beside its own log; others are named with --log.
 """
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -75,10 +73,8 @@ class Listener:
 
 class Logger(Listener):
     """Keeps what a run tells somewhere else; subclasses give `open`, `write` and, where need be, `picture` and `stop`.
-
     `folder` is that of the command, `config` what the run is made of, as JSON. A command of several seeds starts
-    several runs, one after the other, each by its name. Files belong into the folder, in one of the logger's name.
-    """
+    several runs, one after the other, each by its name. Files belong into the folder, in one of the logger's name."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self.folder, self.config = folder, config

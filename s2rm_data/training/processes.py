@@ -1,9 +1,6 @@
 """One process or several: `torchrun` starts them, each takes its share of every batch, gradients are averaged.
 
-Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass.
-"""
-
-from __future__ import annotations
+Every model here is small (1 to 9 million weights), so gradients go in one message after the backward pass."""
 
 import contextlib
 import datetime
@@ -29,18 +26,9 @@ class Processes:
 
     def __init__(self, *, alone: bool = False) -> None:
         given = {} if alone else os.environ
-        self.rank = int(given.get("RANK", "0"))
-        self.count = int(given.get("WORLD_SIZE", "1"))
-        self.local_rank = int(given.get("LOCAL_RANK", "0"))
-        self.local_count = int(given.get("LOCAL_WORLD_SIZE", "1"))
-
-    @property
-    def is_first(self) -> bool:
-        return self.rank == 0
-
-    @property
-    def share(self) -> Share:
-        return Share(rank=self.rank, count=self.count)
+        self.rank, self.count = int(given.get("RANK", "0")), int(given.get("WORLD_SIZE", "1"))
+        self.local_rank, self.local_count = int(given.get("LOCAL_RANK", "0")), int(given.get("LOCAL_WORLD_SIZE", "1"))
+        self.is_first, self.share = self.rank == 0, Share(rank=self.rank, count=self.count)
 
     def connect(self, device: torch.device) -> None:
         if self.count > 1 and not dist.is_initialized():
@@ -49,16 +37,13 @@ class Processes:
             backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
             timeout = datetime.timedelta(seconds=PATIENCE_SECONDS)
             with _peers():
-                store = _own_part(self._rendezvous(timeout), self.rank, self.count)
+                try:
+                    store: dist.Store = next(dist.rendezvous("env://", timeout=timeout))[0]
+                except ValueError as error:
+                    raise UsageError(f"several processes are started by torchrun ({error})") from None
+                store.set_timeout(timeout)
+                store = _own_part(store, self.rank, self.count)
                 dist.init_process_group(backend, timeout=timeout, store=store, rank=self.rank, world_size=self.count)
-
-    def _rendezvous(self, timeout: datetime.timedelta) -> dist.Store:
-        try:
-            store: dist.Store = next(dist.rendezvous("env://", timeout=timeout))[0]
-        except ValueError as error:
-            raise UsageError(f"several processes are started by torchrun ({error})") from None
-        store.set_timeout(timeout)
-        return store
 
     def disconnect(self) -> None:
         if self.count > 1 and dist.is_initialized():
@@ -113,12 +98,10 @@ def _peers() -> Iterator[None]:
 
 def _own_part(store: dist.Store, rank: int, count: int) -> dist.Store:
     """The part of the rendezvous store that belongs to the processes that are there now.
-
     The agent of torchrun keeps its store when it starts processes again, and with it the addresses of those that are
     gone (so in torch 2.13, whose comment in `_create_c10d_store` says otherwise). The number of restarts does not tell
-    them apart, since each machine counts its own. So the first process makes up a name and tells it to those that greet
-    it, until every one of them has repeated it.
-    """
+    them apart: each machine counts its own. So the first process makes up a name and tells it to those that greet it,
+    until each of them has repeated it."""
     if rank == 0:
         name = secrets.token_hex(8)
         for other in range(1, count):

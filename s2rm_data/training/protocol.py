@@ -39,9 +39,7 @@ MOST_RUNS = 1000  # seeds of one command
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What the user asked for. `given` are the config fields that were named, which a resumed run must agree with.
-
-    `groups` are those of the store that were chosen, None for all of the world's; a resumed run has its own.
-    """
+    `groups` are those of the store that were chosen, None for all of the world's; a resumed run has its own."""
 
     out: Path
     runs: int = 1
@@ -102,9 +100,7 @@ class Held(NamedTuple):
     earlier: list[TrainConfig]
 
     @classmethod
-    def of(cls, folder: RunFolder) -> Held | None:
-        if not folder.holds_run:
-            return None
+    def of(cls, folder: RunFolder) -> Held:
         config, document = saved_run(folder)
         return cls(folder, config, document, earlier_configs(config, document, folder))
 
@@ -129,20 +125,15 @@ class Session:
                 self.processes.disconnect()
 
     def _one(
-        self,
-        config: TrainConfig,
-        store: Store,
-        options: RunOptions,
-        *,
-        initial: Path | None = None,
-        longer: bool = False,
-    ) -> dict[str, Any]:
+        self, config: TrainConfig, store: Store, options: RunOptions, *,
+        initial: Path | None = None, longer: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
         """One run; with `longer`, a budget that was named may be larger than the one in the folder."""
         folder = RunFolder(options.out)
         try:
             self._raise_together(lambda: folder.open(resume=options.resume, overwrite=options.overwrite))
             self._check_shared(folder)
-            held = None if options.overwrite else Held.of(folder)
+            held = Held.of(folder) if folder.holds_run and not options.overwrite else None
             self.processes.wait()  # until all have looked: the first one may be going to write
             wanted = self._agreed(config, held, options, longer=longer)
             if held and budget_of(wanted) == budget_of(held.config) and folder.is_complete:

@@ -77,15 +77,9 @@ class TrainingRequest:
             config, opened, groups = self._new(say)
             runs = self.runs or 1
         seeds = f"{runs}-runs" if runs > 1 else f"seed{config.seed}"
-        options = RunOptions(
-            out=self.out or Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}",
-            runs=runs,
-            resume=self.resume,
-            overwrite=self.overwrite,
-            given=self.overrides.given,
-            groups=groups,
-        )
-        return ResolvedRun(config, opened, options)
+        out = self.out or Path("runs") / f"{config.task}-{config.model}-{config.preset}-{seeds}"
+        how: dict[str, Any] = {"resume": self.resume, "overwrite": self.overwrite, "given": self.overrides.given}
+        return ResolvedRun(config, opened, RunOptions(out=out, runs=runs, groups=groups, **how))
 
     def _resumed(self, out: Path) -> tuple[TrainConfig, Store, tuple[str, ...] | None]:
         saved, document = saved_run(first_folder(out))
@@ -159,10 +153,8 @@ def resolve(store: Store, overrides: Overrides, say: Callable[[str], None]) -> T
     is_rate = isinstance(lr, int | float) and not isinstance(lr, bool) and 0 < lr < 1e300
     if fields.get("fine_tuning_lr") and is_rate:
         fields["fine_tuning_lr"] *= lr / fields["lr"]  # as much smaller as in the preset
-    config = TrainConfig(
-        task=task, model=model, preset=preset, **fields, model_fields=preset_model_fields(preset, model, task)
-    )
-    return config.with_fields(overrides.fields)
+    fields["model_fields"] = preset_model_fields(preset, model, task)
+    return TrainConfig(task=task, model=model, preset=preset, **fields).with_fields(overrides.fields)
 
 
 def _in_epochs(fields: dict[str, Any]) -> bool:

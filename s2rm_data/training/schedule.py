@@ -6,8 +6,7 @@ else stays as it was. From the step that the run has reached, everything is as i
 start (if its last step was one that validates anyway). With `cosine` the rate rises to where the longer cosine has it.
 
 Stages: many short windows first, from which a codec is learned soonest; then, if the config says so, fewer and longer
-ones, from which the dynamics learn to remember.
-"""
+ones, from which the dynamics learn to remember."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class _State:
 @dataclass(frozen=True, kw_only=True)
 class Schedule(_State):
     """`plateau`: the rate is cut when `patience` validations in a row have not improved the best loss by `threshold`
-    (relative), as the paper words it. `cosine`: half a cosine over the whole budget. Both after a linear warm-up.
-    """
+    (relative), as the paper words it. `cosine`: half a cosine over the whole budget. Both after a linear warm-up."""
 
     best: float = math.inf
     bad: int = 0
@@ -101,8 +99,7 @@ def check_validation(loss: float, step: int, config: TrainConfig) -> None:
 def _advice(message: str, config: TrainConfig) -> str:
     clip = f"a smaller --set clip_norm={config.clip_norm / 2:g}" if config.clip_norm else "--set clip_norm=1"
     precision = ", --set precision=float32" if config.precision == "mixed" else ""
-    steadier = MODELS.load(config.model).steadier
-    modules = f", --set {steadier}" if steadier else ""
+    modules = f", --set {steadier}" if (steadier := MODELS.load(config.model).steadier) else ""
     return (
         f"{message}; the last good checkpoint is kept. Try a smaller rate (--lr {config.lr / 3:.1g}), {clip}, "
         f"a longer warm-up (--set warmup_steps=500){precision}{modules}, or another --seed"

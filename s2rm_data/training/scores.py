@@ -1,7 +1,5 @@
 """Validation: loss, scores, and the scores of the references beside them, on windows that are always the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +20,10 @@ class Validation:
 
 
 def validate(
-    model: WorldModel,
-    learning: Learning,
-    batches: FixedBatches,
-    processes: Processes,
-    *,
-    autocast: Any = None,
-    progress: Progress | None = None,
-) -> Validation:
-    """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result.
-
-    The progress is advanced by sequences.
-    """
+    model: WorldModel, learning: Learning, batches: FixedBatches, processes: Processes, *,
+    autocast: Any = None, progress: Progress | None = None,
+) -> Validation:  # fmt: skip
+    """Loss and scores of one-step-ahead predictions; every process takes its share and gets the whole result."""
     device = batches.source.device
     counts = learning.no_counts(device)
     loss_sum = torch.zeros(2, dtype=torch.float64, device=device)

@@ -1,17 +1,14 @@
 """Does training work on this machine? Compiling, CUDA graphs, precision, resuming and two processes, each checked by a
 few real steps against something that must give the same.
 
-Nothing here is measured against a clock. What the machine cannot do is skipped, with the reason.
-"""
-
-from __future__ import annotations
+Nothing here is measured against a clock. What the machine cannot do is skipped, with the reason."""
 
 import contextlib
 import copy
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,16 +88,9 @@ def bench_for(store: Store, folder: Path, task: str | None, model: str | None, d
 def self_test(bench: Bench) -> Iterator[Check]:
     """One check after the other, each as soon as it is done."""
     set_up(bench.device, bench.config.threads)
-    checks: dict[str, Callable[[Bench], tuple[str, str]]] = {
-        "device": _device,
-        "training": _training,
-        "compile": _compile,
-        "CUDA graphs": _graphs,
-        "kernel precision": _kernel,
-        "mixed precision": _mixed,
-        "resume": _resume,
-        "two processes": _two_processes,
-    }
+    checks: dict[str, Any] = {"device": _device, "training": _training, "compile": _compile, "CUDA graphs": _graphs}
+    checks |= {"kernel precision": _kernel, "mixed precision": _mixed}
+    checks |= {"resume": _resume, "two processes": _two_processes}
     for name, check in checks.items():
         try:
             verdict, detail = check(bench)

@@ -4,10 +4,7 @@ Compiled models: encoder, decoder and the step of the recurrence, and the way ba
 
 The step is small and called T times per window, so that launching its kernels one by one would be what it costs: on a
 GPU it is replayed as a CUDA graph. It is compiled without the deferral of gradients (`models/modules.py`), whose
-bookkeeping changes from step to step.
-"""
-
-from __future__ import annotations
+bookkeeping changes from step to step."""
 
 import contextlib
 import warnings
@@ -28,8 +25,7 @@ MOST_CHARACTERS = 300  # of what a compiler says
 
 class CompiledParts:
     """Takes the place of the parts of `model` that are compiled. `active` until compiling, recording or running them
-    has failed once: from then on the model is as it was, and one warning has said so.
-    """
+    has failed once: from then on the model is as it was, and one warning has said so."""
 
     def __init__(self, model: WorldModel, device: torch.device, backend: str | Callable[..., Any] = "inductor") -> None:
         self.active = True
@@ -41,20 +37,14 @@ class CompiledParts:
             return dynamics(encoded, state)
 
         model.fixed_shapes = True
-        self._replaced: list[tuple[Any, str]] = []
-        self._replace(model, "dynamics", plain_dynamics)
-        self._replace(model.encoder, "forward", torch.compile(model.encoder.forward, **options))
-        self._replace(model.decoder, "forward", torch.compile(model.decoder.forward, **options))
-        self._replace(model, "forward", self._forward)
-
-    def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
-        self._replaced.append((owner, name))
-        setattr(owner, name, function)
+        parts: list[tuple[Any, str, Any]] = [(model, "dynamics", plain_dynamics), (model, "forward", self._forward)]
+        parts += [(own, "forward", torch.compile(own.forward, **options)) for own in (model.encoder, model.decoder)]
+        for owner, name, function in parts:
+            setattr(owner, name, function)
+        self._replaced = [(owner, name) for owner, name, _ in parts]
 
     def begin(self) -> None:
-        """A new iteration of CUDA graphs: what earlier ones gave may be overwritten. Without this mark every forward
-        pass would record its graphs anew.
-        """
+        """A new iteration of CUDA graphs, which may overwrite earlier results; without it, each is recorded anew."""
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()
 
@@ -72,22 +62,17 @@ class CompiledParts:
         except Exception as error:
             if not self.active:
                 raise
-            self._give_up(error)
+            self.active = self._model.fixed_shapes = False
+            for owner, name in self._replaced:
+                delattr(owner, name)  # the class's own shows again
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            said = f"{type(error).__name__}: {' '.join(lines[:2])}"[:MOST_CHARACTERS]  # the second: of a backend
+            message = (
+                f"torch.compile failed ({said}); the run continues without it, more slowly, with the same results "
+                "up to rounding. --set compile=false does not try it"
+            )
+            warnings.warn(message, S2RMWarning, stacklevel=2)
         return work()
-
-    def _give_up(self, error: Exception) -> None:
-        self.active = False
-        for owner, name in self._replaced:
-            delattr(owner, name)  # the class's own shows again
-        self._model.fixed_shapes = False
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = f"{type(error).__name__}: {' '.join(lines[:2])}"[:MOST_CHARACTERS]  # the second: what a backend raised
-        warnings.warn(
-            f"torch.compile failed ({said}); the run continues without it, more slowly, with the same results up to "
-            "rounding. --set compile=false does not try it",
-            S2RMWarning,
-            stacklevel=3,
-        )
 
 
 def make_optimiser(model: WorldModel, config: TrainConfig) -> torch.optim.Adam:
@@ -106,7 +91,6 @@ class Stepper:
         self.autocast: Callable[[], contextlib.AbstractContextManager[Any]] = lambda: torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=config.precision == "mixed"
         )
-
         self.compiled: CompiledParts | None = None
 
     def compile(self, backend: str | Callable[..., Any] = "inductor") -> None:

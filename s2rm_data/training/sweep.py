@@ -4,8 +4,6 @@ runs/sweep/lr=0.001,seed=0/     one run folder per point
 runs/sweep/sweep.json           the fields that were swept, and how each point ended
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -129,15 +127,10 @@ def rows(found: Sequence[Mapping[str, Any]], score: str) -> list[Setting]:
     for setting, entries in by_setting.items():
         done = [entry["summary"] for entry in entries if entry["summary"]]
         scores = [next(iter(summary["held_out"].values())).get(score) for summary in done if summary["held_out"]]
-        made.append(
-            Setting(
-                fields=json.loads(setting),
-                seeds=len(entries),
-                diverged=len(entries) - len(done),
-                loss=_spread([summary["best_validation_loss"] for summary in done]),
-                score=_spread([value for value in scores if value is not None]),
-            )
-        )
+        loss = _spread([summary["best_validation_loss"] for summary in done])
+        spread = _spread([value for value in scores if value is not None])
+        counts = {"seeds": len(entries), "diverged": len(entries) - len(done)}
+        made.append(Setting(fields=json.loads(setting), **counts, loss=loss, score=spread))
     return sorted(made, key=lambda row: row.loss[0] if row.loss else math.inf)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from s2rm_data.core.check import canonical_json, to_json
 from s2rm_data.core.errors import DamagedStoreError, InterruptedRunError
 from s2rm_data.core.registry import LOGGERS
 from s2rm_data.core.signals import Interrupt
-from s2rm_data.learning import FixedBatches, Prefetcher
+from s2rm_data.learning import FixedBatches, Prefetcher, TrainingBatches
 from s2rm_data.models import build
 from s2rm_data.models.weights import load_model, save_model
 from s2rm_data.training.checkpoint import load_state, restore_tensors, save_state, state_tensors
@@ -33,7 +34,7 @@ from s2rm_data.training.journal import Journal, LogState
 from s2rm_data.training.listener import ALWAYS, Listener, Pace, Validated, optional, together
 from s2rm_data.training.machine import peak_memory_nbytes
 from s2rm_data.training.processes import Processes
-from s2rm_data.training.schedule import LossWatch, Schedule, Stage, check_validation, stages_of
+from s2rm_data.training.schedule import LossWatch, Schedule, check_validation, stages_of
 from s2rm_data.training.scores import reference_scores, validate
 from s2rm_data.training.stepper import Stepper, make_optimiser
 
@@ -62,33 +63,22 @@ class RunState:
 
 def learned_sha256(config: TrainConfig) -> str:
     """Of the fields that decide what is learned. Those that came later count only where they change something, so that
-    runs of earlier versions, which did not have them, can be resumed.
-    """
-    unused = {
-        *(["shuffle_shards"] if config.shuffle_shards is None else []),
-        *(["query_share"] if config.query_share == 1 else []),
-        *(["late_from", "late_window", "late_batch_size"] if config.late_window is None else []),
-    }
-    fields = {name: value for name, value in to_json(config).items() if name not in {*MACHINE_FIELDS, *unused}}
+    runs of earlier versions, which did not have them, can be resumed."""
+    left_out = [*MACHINE_FIELDS, *["shuffle_shards"] * (config.shuffle_shards is None)]
+    left_out += ["query_share"] * (config.query_share == 1)
+    left_out += ["late_from", "late_window", "late_batch_size"] * (config.late_window is None)
+    fields = {name: value for name, value in to_json(config).items() if name not in left_out}
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
 class Trainer:
     """`initial` are weights to start from instead of the seed's (fine-tuning); `earlier` are the run's configs under
-    smaller budgets, with one of which its checkpoint may have been made.
-    """
+    smaller budgets, with one of which its checkpoint may have been made."""
 
     def __init__(
-        self,
-        config: TrainConfig,
-        data: RunData,
-        folder: RunFolder,
-        processes: Processes,
-        *,
-        listener: Listener | None = None,
-        initial: Path | None = None,
-        earlier: Sequence[TrainConfig] = (),
-    ) -> None:
+        self, config: TrainConfig, data: RunData, folder: RunFolder, processes: Processes, *,
+        listener: Listener | None = None, initial: Path | None = None, earlier: Sequence[TrainConfig] = (),
+    ) -> None:  # fmt: skip
         self.config, self.data, self.folder, self.processes = config, data, folder, processes
         self.earlier, self.listener = earlier, listener or Listener()
         self.loggers = [optional(LOGGERS.load(ALWAYS)(folder.path, {}))] if processes.is_first else []
@@ -106,8 +96,6 @@ class Trainer:
         self.total = self.stages[-1].end
         self.validate_every = config.validate_every or self.stages[0].batches.steps_per_epoch
         self._pending: list[tuple[int, float, Tensor]] = []  # step, rate, (loss, norm) not yet read from the device
-
-    # -- the whole run
 
     def run(self) -> dict[str, Any]:
         """Trains to the end of the budget; returns the summary, which is also in the folder."""
@@ -152,20 +140,15 @@ class Trainer:
             for logger in self.loggers:
                 logger.stop()
 
-    # -- steps
-
     def _train(self) -> None:
         self.clock = Clock(self.progress.step, self.total)
         for stage in (stage for stage in self.stages if self.progress.step < stage.end):
-            self._train_stage(stage)
+            self._train_stage(stage.batches, stage.place(self.progress.step), stage.end - self.progress.step)
         self._flush()
 
-    def _train_stage(self, stage: Stage) -> None:
-        begun, batches = self.progress.step, stage.batches
-        keys = (key for key, _ in zip(batches.keys_from(*stage.place(begun)), range(stage.end - begun), strict=False))
-        with Prefetcher(
-            batches.source, keys, lambda key: batches.request(*key), threads=self.config.loader_threads
-        ) as prefetcher:
+    def _train_stage(self, batches: TrainingBatches, begin: tuple[int, int], steps: int) -> None:
+        keys, threads = itertools.islice(batches.keys_from(*begin), steps), self.config.loader_threads
+        with Prefetcher(batches.source, keys, lambda key: batches.request(*key), threads=threads) as prefetcher:
             for _, batch in prefetcher:
                 lr = self.progress.schedule.lr(self.config, self.progress.step, self.total)
                 self._pending.append((self.progress.step, lr, self.stepper(batch, lr)))
@@ -182,8 +165,9 @@ class Trainer:
             self.watchers.pace(self.clock.pace(self.progress, self._last, prefetcher.waited_seconds))
         if step % self.validate_every == 0 or step == self.total:
             self._flush()
-            with self.clock.paused():
-                self._validate()
+            begun = time.monotonic()
+            self._validate()
+            self.clock.paused_seconds += time.monotonic() - begun
             self.journal.timing(self._timing(prefetcher))
             self._checkpoint()
             self.clock.last["saved"] = time.monotonic()
@@ -199,7 +183,12 @@ class Trainer:
             overrides = torch.tensor([save and self.processes.is_first, stop], dtype=torch.int32, device=self.device)
             save, stop = (bool(wish) for wish in self.processes.total(overrides).tolist())
         if stop:
-            self._stop()
+            self._flush()
+            self._checkpoint()
+            raise InterruptedRunError(
+                f"interrupted at step {self.progress.step} of {self.total}, which is saved; "
+                f"resume with: s2rm-train --resume --out {self.folder.path}"
+            )
         if save:
             self._checkpoint()
 
@@ -218,21 +207,9 @@ class Trainer:
             self._last = (loss, lr)
         self._pending.clear()
 
-    def _stop(self) -> None:
-        self._flush()
-        self._checkpoint()
-        raise InterruptedRunError(
-            f"interrupted at step {self.progress.step} of {self.total}, which is saved; "
-            f"resume with: s2rm-train --resume --out {self.folder.path}"
-        )
-
-    # -- validation and checkpoints
-
     def _validate(self) -> None:
-        step = self.progress.step
-        result = validate(
-            self.model, self.data.learning, self.validation, self.processes, autocast=self.stepper.autocast
-        )
+        step, autocast = self.progress.step, self.stepper.autocast
+        result = validate(self.model, self.data.learning, self.validation, self.processes, autocast=autocast)
         check_validation(result.loss, step, self.config)
         self.progress.schedule = self.progress.schedule.after_validation(self.config, result.loss)
         is_best = self.progress.best_loss is None or result.loss < self.progress.best_loss
@@ -240,24 +217,15 @@ class Trainer:
             self.progress.best_loss, self.progress.best_step = result.loss, step
             if self.processes.is_first:
                 save_model(self.model, self.folder.best)
-        epoch = self._epoch(step)
-        record = {"kind": "validation", "step": step, "epoch": epoch, "loss": result.loss, **result.scores}
+        found: dict[str, Any] = {"step": step, "epoch": self._epoch(step), "loss": result.loss}
+        record = {"kind": "validation", **found, **result.scores}
         self.journal.validation(record, self.references, is_last=step == self.total)
         if self.processes.is_first:
             path, animation = self.journal.picture(self.model, FixedBatches(self.data.validation, batch_size=1), step)
             if path.exists():
                 self.watchers.picture(path, step, animation)
-        self.watchers.validated(
-            Validated(
-                step=step,
-                epoch=epoch,
-                loss=result.loss,
-                is_best=is_best,
-                scores=result.scores,
-                titles=self.data.learning.scores,
-                references=self.references,
-            )
-        )
+        found |= {"scores": result.scores, "titles": self.data.learning.scores, "references": self.references}
+        self.watchers.validated(Validated(**found, is_best=is_best))
 
     def _checkpoint(self) -> None:
         """Weights first, the state last: it is the commit. What came before a kill is written again, the same."""
@@ -269,8 +237,6 @@ class Trainer:
             record["config_sha256"] = learned_sha256(self.config)
             save_state(self.folder.state, state_tensors(self.model, self.optimiser, self.device), record)
         self.processes.wait()
-
-    # -- the end
 
     def _timing(self, prefetcher: Prefetcher[Any]) -> dict[str, Any]:
         pace = self.clock.pace(self.progress, self._last, prefetcher.waited_seconds)
@@ -294,9 +260,8 @@ class Trainer:
         }
         progress = self.listener.scoring(2 * sum(batches.sequences for batches in batches_of.values()))
         for name, batches in batches_of.items():
-            result = validate(
-                best, self.data.learning, batches, self.processes, autocast=self.stepper.autocast, progress=progress
-            )
+            how: dict[str, Any] = {"autocast": self.stepper.autocast, "progress": progress}
+            result = validate(best, self.data.learning, batches, self.processes, **how)
             references = reference_scores(self.data.learning, batches, self.processes, progress=progress)
             held_out[name] = {"loss": result.loss, **result.scores, "references": references}
         summary = {
@@ -329,13 +294,6 @@ class Clock:
     def training_seconds(self) -> float:
         return max(time.monotonic() - self.begun - self.paused_seconds, 1e-9)
 
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        begun = time.monotonic()
-        yield
-        self.paused_seconds += time.monotonic() - begun
-        self.last["saved"] = time.monotonic()
-
     def is_time(self, name: str, every_seconds: float) -> bool:
         """To do what was last done at the moment of this name, which is now then."""
         due = time.monotonic() - self.last[name] >= every_seconds
@@ -346,12 +304,7 @@ class Clock:
     def pace(self, progress: RunState, last: tuple[float, float], waited_seconds: float) -> Pace:
         done = max(progress.step - self.begun_step, 1)
         with_pauses = (self.training_seconds + self.paused_seconds) / done
-        return Pace(
-            step=progress.step,
-            total=self.total,
-            loss=last[0],
-            lr=last[1],
-            steps_per_second=done / self.training_seconds,
-            waiting_share=waited_seconds / self.training_seconds,
-            seconds_left=(self.total - progress.step) * with_pauses,
-        )
+        speed, waiting = done / self.training_seconds, waited_seconds / self.training_seconds
+        pace = {"steps_per_second": speed, "waiting_share": waiting}
+        left = (self.total - progress.step) * with_pauses
+        return Pace(step=progress.step, total=self.total, loss=last[0], lr=last[1], **pace, seconds_left=left)

@@ -70,7 +70,7 @@ def test_a_kill_while_the_budget_is_written_leaves_a_run_that_can_be_resumed(
 ) -> None:
     out = tmp_path / "run"
     train(tiny(steps=4, validate_every=4, schedule="plateau"), out)
-    write, left = folder_module.write_whole, [written]
+    write, left = folder_module.write.write_whole, [written]
 
     def killed(*arguments) -> None:
         if not left[0]:
@@ -78,7 +78,7 @@ def test_a_kill_while_the_budget_is_written_leaves_a_run_that_can_be_resumed(
         left[0] -= 1
         write(*arguments)
 
-    monkeypatch.setattr(folder_module, "write_whole", killed)
+    monkeypatch.setattr(folder_module.write, "write_whole", killed)
     longer = tiny(steps=8, validate_every=4, schedule="plateau")
     with pytest.raises(Killed):
         train(longer, out, resume=True, given=STEPS)

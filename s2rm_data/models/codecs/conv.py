@@ -4,10 +4,7 @@ The paper's figures of the layers are lost; kept is what its text says: seven la
 position concatenated after the second convolution of the encoder and after the first layer of the decoder.
 
 Legend: N views or images, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels
-(polar: H radial, W angular cells), d position features, w width.
-"""
-
-from __future__ import annotations
+(polar: H radial, W angular cells), d position features, w width."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,10 +24,8 @@ CPU_CHUNK = 640
 
 class Conv(nn.Conv2d):
     """A 3 x 3 convolution that keeps the image size (stride 1) or halves it, rounding up (stride 2).
-
     With `polar` the image is padded with zeros along the radius and circularly along the angle (appendix
-    'Encoder and Decoder for Starcraft2'); with stride 1 it then commutes with rotations by whole angular cells.
-    """
+    'Encoder and Decoder for Starcraft2'); with stride 1 it then commutes with rotations by whole angular cells."""
 
     def __init__(self, channels_in: int, channels_out: int, *, stride: int = 1, polar: bool = False) -> None:
         super().__init__(channels_in, channels_out, 3, stride=stride, padding=(1, 0 if polar else 1))
@@ -66,10 +61,8 @@ def pad_angle(x: Tensor) -> Tensor:
 
 class PositionMap(nn.Module):
     """What a 3 x 3 convolution adds to its output when the embedding s is concatenated to its input at every pixel.
-
     s is the same at all pixels, so that part of the convolution is one matrix from s to the output image (9 times
-    cheaper); the matrix is made from the 3 x 3 weights, edges included. s is scaled by sqrt(d), to unit variance.
-    """
+    cheaper); the matrix is made from the 3 x 3 weights, edges included. s is scaled by sqrt(d), to unit variance."""
 
     def __init__(self, position_size: int, channels_out: int, image_size: tuple[int, int], *, polar: bool) -> None:
         super().__init__()
@@ -93,9 +86,7 @@ class PositionMap(nn.Module):
 
 class Grow(nn.Module):
     """A transposed convolution whose kernel equals its stride: a matrix at each pixel, then a shuffle of channels.
-
-    Same function as nn.ConvTranspose2d(kernel_size=factors, stride=factors), several times cheaper on a CPU.
-    """
+    Same function as nn.ConvTranspose2d(kernel_size=factors, stride=factors), several times cheaper on a CPU."""
 
     def __init__(self, channels_in: int, channels_out: int, factors: tuple[int, int]) -> None:
         super().__init__()
@@ -127,9 +118,7 @@ def halved(size: int) -> int:
 
 class ConvEncoder(Encoder):
     """E: six convolutions and a linear layer. Crops go 11 -> 6 -> 3 pixels; polar images are halved once more.
-
-    1 conv /2, 2 conv /2, [position], 3-4 residual block, 5 conv (/2 if polar), 6 residual conv, 7 linear.
-    """
+    1 conv /2, 2 conv /2, [position], 3-4 residual block, 5 conv (/2 if polar), 6 residual conv, 7 linear."""
 
     def __init__(self, config: ModelConfig, *, position_size: int) -> None:
         super().__init__()
@@ -162,12 +151,10 @@ class ConvEncoder(Encoder):
 
 class ConvDecoder(nn.Module):
     """D: from a hidden state to the observation at a query, in seven layers.
-
     1 linear (a transposed convolution of one pixel), 2 conv [position], 3-4 residual block, 5 grow x 2, 6 residual
     conv, 7 grow x 2, then cut to the image size. Layer 1 and the hidden state's part of layer 2 do not depend on the
     query and are computed once for all queries of one state. A polar image is never cut along the angle: an angular
-    size that is not a multiple of four grows by two once or not at all.
-    """
+    size that is not a multiple of four grows by two once or not at all."""
 
     def __init__(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> None:
         super().__init__()
@@ -207,11 +194,7 @@ class ConvDecoder(nn.Module):
 
 
 class ConvCodec(Codec):
-    def encoder(self, config: ModelConfig, *, position_size: int) -> ConvEncoder:
-        return ConvEncoder(config, position_size=position_size)
-
-    def decoder(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> ConvDecoder:
-        return ConvDecoder(config, hidden_size, position_size=position_size)
+    encoder, decoder = ConvEncoder, ConvDecoder
 
 
 CODEC = ConvCodec()

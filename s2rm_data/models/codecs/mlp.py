@@ -1,10 +1,6 @@
 """Residual multi-layer perceptrons as encoder and decoder, for small budgets.
 
-Legend: N views, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels, d position
-features.
-"""
-
-from __future__ import annotations
+Legend: N views, R hidden states, Q queries each, P of them decoded, C channels, H x W pixels, d position features."""
 
 import torch
 from torch import Tensor, nn
@@ -53,9 +49,8 @@ class MLPDecoder(nn.Module):
         self.blocks = nn.Sequential(ResidualBlock(units), ResidualBlock(units))
         self.linear = nn.Linear(units, self.image_shape[0] * config.image_size[0] * config.image_size[1])
         with torch.no_grad():
-            self.linear.bias.view(self.image_shape[0], -1).copy_(
-                config.learning.output_bias(config.output_bias)[:, None]
-            )
+            bias = config.learning.output_bias(config.output_bias)
+            self.linear.bias.view(self.image_shape[0], -1).copy_(bias[:, None])
 
     def forward(self, hidden: Tensor, s: Tensor, present: Tensor | None = None) -> Tensor:
         """(R, hidden_size), (R, Q, d), (P,) -> (P, C', H, W). Where no position is injected, s counts the queries."""
@@ -66,11 +61,7 @@ class MLPDecoder(nn.Module):
 
 
 class MLPCodec(Codec):
-    def encoder(self, config: ModelConfig, *, position_size: int) -> MLPEncoder:
-        return MLPEncoder(config, position_size=position_size)
-
-    def decoder(self, config: ModelConfig, hidden_size: int, *, position_size: int) -> MLPDecoder:
-        return MLPDecoder(config, hidden_size, position_size=position_size)
+    encoder, decoder = MLPEncoder, MLPDecoder
 
 
 CODEC = MLPCodec()

@@ -13,12 +13,8 @@ up, so that what several views show of one thing adds up in phase. The decoder t
 position and to each of its cells, where one small network, shared by all cells, reads them. Cells that hold nothing are
 not read: of the terrain, the encoder sees what lies under the things.
 
-Legend: N views or rows, R hidden states, Q queries of each, P of them that are decoded, C channels, H x W pixels or
-I x J cells, K occupied cells, U units (two per wave; real parts come first, imaginary parts second), F features of a
-cell.
-"""
-
-from __future__ import annotations
+Legend: N views or rows, R hidden states, Q queries of each, P of them decoded, C channels, H x W pixels or I x J cells,
+K occupied cells, U units (two per wave; real parts come first, imaginary parts second), F features of a cell."""
 
 import math
 from typing import Any
@@ -38,8 +34,7 @@ _SEED = 1  # waves are the same for all models and seeds, so that a file of weig
 
 def wave_vectors(count: int, shortest: float, longest: float | None = None) -> Tensor:
     """Wave vectors (count, 2) of any direction, their periods log-uniform between the two; without a longest, uniform
-    in the disc whose edge is the wave of the shortest period.
-    """
+    in the disc whose edge is the wave of the shortest period."""
     random = torch.Generator().manual_seed(_SEED)
     share, turn = (torch.rand(count, generator=random, device="cpu") for _ in range(2))
     length = 2 * math.pi / shortest * share.sqrt()
@@ -60,9 +55,7 @@ class Waves(nn.Module):
 
     def phase(self, position: Tensor) -> Tensor:
         """k x: (..., 2) -> (..., U / 2).
-
-        Not as a matrix product, which mixed precision would round to a few digits: phases go up to hundreds.
-        """
+        Not as a matrix product, which mixed precision would round to a few digits: phases go up to hundreds."""
         x, y = position.unsqueeze(-2).unbind(-1)
         return torch.addcmul(x * self.vectors[:, 0], y, self.vectors[:, 1])
 

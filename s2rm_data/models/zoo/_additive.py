@@ -4,10 +4,7 @@
     h_{t+1} = F(r_t, h_t)
     O^q_{t+1} = D(h_{t+1}, s^q)         (equation eq:context_query)
 
-Legend: B sequences, T steps, V views, Q queries, E encoding, d embedding, R hidden size.
-"""
-
-from __future__ import annotations
+Legend: B sequences, T steps, V views, Q queries, E encoding, d embedding, R hidden size."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -28,7 +25,7 @@ class AdditiveConfig(ModelConfig):
 
 
 class AdditiveModel(WorldModel):
-    """Subclasses give `initial_state`, `project`, `advance` and `hidden`."""
+    """Subclasses give `initial_state`, `project` and `advance`, and `hidden` where it is not all of the state."""
 
     def __init__(self, config: ModelConfig, *, hidden_size: int) -> None:
         super().__init__(config, decoder_input=hidden_size, inject_position=True)
@@ -40,6 +37,3 @@ class AdditiveModel(WorldModel):
     def prepare(self, e: Tensor, s: Tensor, view_mask: Tensor) -> Sequence[Any]:
         r = torch.where(view_mask.unsqueeze(-1), e, 0.0).sum(2)
         return self.project(r.transpose(0, 1).contiguous())
-
-    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        return hidden.flatten(0, 1), s.flatten(0, 1)

@@ -1,9 +1,6 @@
 """Spatially Structured Recurrent Modules: what S2GRU and S2RMC share (section sec:s2rm).
 
-Legend: B sequences, T steps, V views, Q queries, M modules, d embedding, E encoding, H hidden size of a module.
-"""
-
-from __future__ import annotations
+Legend: B sequences, T steps, V views, Q queries, M modules, d embedding, E encoding, H hidden size of a module."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """LSTM baseline: one LSTM on the sum of the encoded views."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,10 +24,7 @@ class LSTMState(NamedTuple):
 class LSTM(AdditiveModel):
     Config = LSTMConfig
     title, colour, marker, place = "LSTM", "#0072b2", "^", 3
-    small_fields = {
-        "laptop": {"encoding_size": 192, "hidden_size": 448},
-        "smoke": {"hidden_size": 64},
-    }
+    small_fields = {"laptop": {"encoding_size": 192, "hidden_size": 448}, "smoke": {"hidden_size": 64}}
 
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config, hidden_size=config.hidden_size)

@@ -1,9 +1,6 @@
 """No memory: what can be said of the next frame from the views of this one; what others add to it is memory.
 
-The codec and the skip of `WorldModel`, and nothing between them: the views near a query are read and decoded there.
-"""
-
-from __future__ import annotations
+The codec and the skip of `WorldModel`, and nothing between them: the views near a query are read and decoded there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,12 +43,6 @@ class NoMemory(WorldModel):
 
     def advance(self, encoded: Tensor, state: Tensor, products: Products) -> Tensor:
         return state
-
-    def hidden(self, state: Tensor) -> Tensor:
-        return state
-
-    def attend(self, hidden: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        return hidden.flatten(0, 1), s.flatten(0, 1)
 
 
 MODEL = NoMemory

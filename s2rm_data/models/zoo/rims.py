@@ -4,10 +4,7 @@ Each block attends over the input and a null input; the k_A blocks that look at 
 their LSTM and read the other blocks; the others keep their state and send no gradient to their weights. What is read
 of the others is the state they keep or, with `read_updated`, the update they do not take.
 
-Legend: B batch, T steps, N blocks, H hidden size of a block, E encoding, D key size, C communication heads.
-"""
-
-from __future__ import annotations
+Legend: B batch, T steps, N blocks, H hidden size of a block, E encoding, D key size, C communication heads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,9 +102,7 @@ class RIMs(AdditiveModel):
 
     def communicate(self, h: Tensor, active: Tensor, products: Products = PLAIN) -> Tensor:
         """What each block reads of all blocks: h (N, B, H), active (N, B, 1) -> (N, B, H).
-
-        Inactive blocks are read, but keys and values of theirs pass no gradient.
-        """
+        Inactive blocks are read, but keys and values of theirs pass no gradient."""
         config = self.rims_config
         blocks, batch, size = h.shape
         keys = config.comm_heads * config.comm_key_size

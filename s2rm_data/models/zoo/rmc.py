@@ -1,7 +1,5 @@
 """RMC baseline: a Relational Memory Core on the sum of the encoded views."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

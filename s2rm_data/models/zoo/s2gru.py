@@ -1,7 +1,5 @@
 """S2GRU: spatially structured recurrent modules whose modules are GRUs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -27,10 +25,7 @@ class S2GRU(S2RM):
 
     Config = S2GRUConfig
     title, colour, marker, place = "S2GRU", "#d55e00", "o", 1
-    small_fields = {
-        "laptop": {"hidden_size": 64},
-        "smoke": {"hidden_size": 32, "gate_units": 16},
-    }
+    small_fields = {"laptop": {"hidden_size": 64}, "smoke": {"hidden_size": 32, "gate_units": 16}}
 
     def __init__(self, config: S2GRUConfig) -> None:
         super().__init__(config)
@@ -42,9 +37,6 @@ class S2GRU(S2RM):
     def initial_state(self, batch_size: int) -> Tensor:
         weight = self.gru.weight_hidden
         return weight.new_zeros(weight.shape[0], batch_size, weight.shape[1]).transpose(0, 1)
-
-    def hidden(self, state: Tensor) -> Tensor:
-        return state
 
     def own_unroll(self, encoded: Any, state: Tensor) -> tuple[Tensor, Tensor]:
         plain = self.fixed_shapes or torch.compiler.is_compiling() or not torch.is_grad_enabled()

@@ -1,7 +1,5 @@
 """S2RMC: spatially structured recurrent modules whose modules are Relational Memory Cores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,9 +30,7 @@ class S2RMCState(NamedTuple):
 class S2RMC(S2RM):
     """Appendix app:s2rmc: the message h_m is a projection of the memory of module m; the inter-cell attention makes
     h-bar_m of the messages; the memory then attends over [M; x, h-bar_m] instead of [M; x].
-
-    Assumption: x and h-bar_m are each projected to a row of the memory's width; the gates see x alone.
-    """
+    Assumption: x and h-bar_m are each projected to a row of the memory's width; the gates see x alone."""
 
     Config = S2RMCConfig
     title, colour, marker, place = "S2RMC", "#cc79a7", "s", 2
@@ -45,14 +41,9 @@ class S2RMC(S2RM):
 
     def __init__(self, config: S2RMCConfig) -> None:
         super().__init__(config)
-        self.memory = RelationalMemory(
-            config.modules,
-            input_size=config.encoding_size,
-            slots=config.slots,
-            heads=config.heads,
-            head_size=config.head_size,
-            key_size=config.memory_key_size,
-        )
+        sizes = {"slots": config.slots, "heads": config.heads, "head_size": config.head_size}
+        sizes |= {"input_size": config.encoding_size, "key_size": config.memory_key_size}
+        self.memory = RelationalMemory(config.modules, **sizes)
         self.message = ModuleLinear(config.modules, config.slots * self.memory.features, config.hidden_size)
         self.h_bar_row = ModuleLinear(config.modules, config.hidden_size, self.memory.features)
         if config.equal_starts:

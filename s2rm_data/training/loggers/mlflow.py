@@ -1,7 +1,5 @@
 """MLflow. Files go to `mlflow/` in the run folder, unless MLFLOW_TRACKING_URI says otherwise."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """TensorBoard, which every run writes: each step, each validation, pictures and moving pictures of predictions."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import os

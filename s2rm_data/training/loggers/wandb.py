@@ -1,7 +1,5 @@
 """Weights & Biases. Files go to `wandb/` in the run folder, unless W&B's own variables (WANDB_DIR) say otherwise."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping
@@ -14,8 +12,7 @@ from s2rm_data.training.schedule import BUDGET
 
 
 class Wandb(Logger):
-    """A resumed run, longer or not, continues the one that W&B has under the same folder and config; offline, it is a
-    second part."""
+    """A resumed run continues the one that W&B has under the same folder and config; offline, it is a second part."""
 
     _run: Any = None
 
@@ -23,16 +20,10 @@ class Wandb(Logger):
         wandb = needed("wandb", "wandb", "--log wandb")
         lasting = sorted((key, value) for key, value in config.items() if key not in (*BUDGET, "total_steps"))
         identity = hashlib.sha256(f"{self.folder.resolve()} {name} {lasting}".encode()).hexdigest()[:16]
-        place: dict[str, Any] = {} if "WANDB_DIR" in os.environ else {"dir": str(self.folder)}
-        self._run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "s2rm-data"),
-            name=name,
-            id=identity,
-            resume=None if os.environ.get("WANDB_MODE") == "offline" else "allow",  # offline, it would only warn
-            config=config,
-            settings=wandb.Settings(silent=True),
-            **place,
-        )
+        how: dict[str, Any] = {} if "WANDB_DIR" in os.environ else {"dir": str(self.folder)}
+        how |= {"project": os.environ.get("WANDB_PROJECT", "s2rm-data"), "name": name, "id": identity, "config": config}
+        how["resume"] = None if os.environ.get("WANDB_MODE") == "offline" else "allow"  # offline, it would only warn
+        self._run = wandb.init(settings=wandb.Settings(silent=True), **how)
         self._run.define_metric("*", step_metric="step")  # after a kill, steps come twice
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
