@@ -9,8 +9,7 @@
     s2.evaluate([run], store).tables["one_step"]
 
 These names are the public interface; docs/api.md describes each. Everything else in the package may change between
-versions. To import the package is cheap: each name is loaded when it is first used.
-"""
+versions. To import the package is cheap: each name is loaded when it is first used."""
 
 from __future__ import annotations
 

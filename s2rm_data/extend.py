@@ -3,8 +3,7 @@
     from s2rm_data.extend import WorldModel, ModelConfig
 
 docs/api.md lists the names. They stay where they are while the package's own modules move. To import this is cheap:
-each name is loaded when it is first used.
-"""
+each name is loaded when it is first used."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ A hint is a type with its limits, each with its name: `Annotated[int, between(1,
 
 Configs are frozen keyword-only dataclasses that go to JSON and back unchanged. A field says what it takes where it is
 declared, as in `gait: Annotated[str, one_of("walk", "run")] = "walk"`; `check_fields`, called from `__post_init__`,
-sees to it, and rules between fields follow as `require`.
-"""
+sees to it, and rules between fields follow as `require`."""
 
 from __future__ import annotations
 
@@ -180,8 +179,7 @@ def named(*names: str) -> Check:
 
 def check_fields(config: Any) -> None:
     """Check every field of a config dataclass against its declaration; a `UsageError` names the first that is wrong.
-    None passes where the type says so or where it is the default. Values are kept in the type of their field.
-    """
+    None passes where the type says so or where it is the default. Values are kept in the type of their field."""
     cls: Any = type(config)
     checks = _checks(cls)
     for field in dataclasses.fields(config):

@@ -4,8 +4,7 @@ Numba looks a cached function up by the age of the file that defines it, and doe
 took constants or functions from. Here the stamp of a cached function is a digest of its module and of all that this
 imports, directly or not: what compiled code is made of comes through an import. Comments may change without a new
 compilation. Where neither the package's folder nor the user's cache can be written to, as in containers, the cache is
-in the temporary folder; where that fails too, or the disk is full, functions are compiled in memory at every start.
-"""
+in the temporary folder; where that fails too, or the disk is full, functions are compiled in memory at every start."""
 
 from __future__ import annotations
 
@@ -70,8 +69,7 @@ def _package() -> bytes:
 @cache
 def closure(file: Path) -> list[Path]:
     """A file of the package, all that it imports from the package, directly or not, and this one, whose own imports
-    never become part of compiled code; nor does the `__init__` of a package, unless a name is imported from it.
-    """
+    never become part of compiled code; nor does the `__init__` of a package, unless a name is imported from it."""
     found, waiting = {_HERE}, {file}
     while waiting:
         found |= waiting

@@ -1,6 +1,5 @@
 """Errors that a user can cause or fix, each family with the exit status its command ends with. A message says what
-came, what is allowed and what to do next; the command line prints it alone, without a traceback.
-"""
+came, what is allowed and what to do next; the command line prints it alone, without a traceback."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class S2RMWarning(UserWarning):
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
     """The allowed name that is nearest, if any is near: the same in other case, the initials (`learning_rate`, `lr`),
-    or one with at least six letters in ten the same, in order.
-    """
+    or one with at least six letters in ten the same, in order."""
     names = list(allowed)
     words = name.lower().replace("-", "_").split("_")
     initials = "".join(word[:1] for word in words) if len(words) > 1 else None

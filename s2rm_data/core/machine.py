@@ -8,8 +8,7 @@ Linux keeps a container's limits in the files of a control group and of all grou
                 memory.limit_in_bytes
 
 /proc/self/cgroup names the process's groups. Inside a container these may be names outside it, which are not visible
-there; the container's own group is then the root of what is mounted.
-"""
+there; the container's own group is then the root of what is mounted."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ CGROUPS_OF_PROCESS = Path("/proc/self/cgroup")
 
 def available_cores(mount: Path = CGROUP_MOUNT, cgroups: Path = CGROUPS_OF_PROCESS) -> int:
     """Processors by affinity and quota, at least 1. Of a quota such as 1.5 only whole ones count: a thread more would
-    be stopped for a part of every period, and the others wait for it.
-    """
+    be stopped for a part of every period, and the others wait for it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([cores, *(int(quota) for quota in _quotas(mount, cgroups))]))
 

@@ -1,6 +1,5 @@
 """Pictures as files: figures, animations and contact sheets, for every stage that draws. Nothing here knows a world. A
-file that was there before stays until the new one is whole. matplotlib and Pillow are imported when used.
-"""
+file that was there before stays until the new one is whole. matplotlib and Pillow are imported when used."""
 
 from __future__ import annotations
 
@@ -128,8 +127,7 @@ def save_gif(images: Iterable[Image], path: Path, milliseconds: int) -> Path:
 
 def _one_palette(images: Iterator[Image]) -> Iterator[Image]:
     """Colour images with a palette made of the first: its most frequent colours, and those farthest apart, so that
-    small patches such as those of a legend keep colours of their own.
-    """
+    small patches such as those of a legend keep colours of their own."""
     from PIL import Image
 
     first = next(images)

@@ -1,7 +1,6 @@
 """Philox-4x64-10 (Salmon et al., 2011) for compiled code; bit for bit NumPy's `Philox` with the same key and counter.
 Draw n of a stream is a function of (key, n), so that no state has to be carried. Integer arithmetic only: the same
-everywhere.
-"""
+everywhere."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ def to_unit(word):  # type: ignore[no-untyped-def]
 @compiled()
 def write_seeds(keys, first, count, seeds):  # type: ignore[no-untyped-def]
     """Into seeds (k * count,): `count` seeds of each of k streams from number first[k] on, for keys (k, 2) of
-    `seeding.stream_key`; what `seeding.sequence_seeds` gives for them one by one.
-    """
+    `seeding.stream_key`; what `seeding.sequence_seeds` gives for them one by one."""
     for k in range(keys.shape[0]):
         for n in range(count):
             number = first[k] + n

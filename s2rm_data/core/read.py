@@ -1,6 +1,5 @@
 """Reads that cannot be tricked: of regular files only, below a folder without following links, of a bounded size.
-Windows has no paths relative to an open folder; there, links are looked for first (docs/install.md).
-"""
+Windows has no paths relative to an open folder; there, links are looked for first (docs/install.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ from s2rm_data.core.errors import ConflictError, DamagedStoreError, DiskError, U
 @contextlib.contextmanager
 def opened_inside(root: Path, name: str) -> Iterator[int]:
     """A descriptor of the regular file `name` below `root`, for reading. `root` may be a link; nothing below it may.
-    Raises `DamagedStoreError` for anything else. Opening never blocks, as it would on a FIFO.
-    """
+    Raises `DamagedStoreError` for anything else. Opening never blocks, as it would on a FIFO."""
     *folders, last = name.split("/")
     where = root / name
     with contextlib.ExitStack() as stack:
@@ -44,8 +42,7 @@ _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a so
 @contextlib.contextmanager
 def folder_inside(root: Path, folder: str = "") -> Iterator[int]:
     """A descriptor of a folder below `root`, reached through no link: what is written or removed by it is inside.
-    Raises `ConflictError` for a link, and `FileNotFoundError` or `NotADirectoryError` for what is no folder.
-    """
+    Raises `ConflictError` for a link, and `FileNotFoundError` or `NotADirectoryError` for what is no folder."""
     folders = [part for part in folder.split("/") if part]
     with contextlib.ExitStack() as stack:
         try:
@@ -117,8 +114,7 @@ def read_inside(root: Path, name: str, most_bytes: int) -> bytes:
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
     """All bytes of a regular file that a user names; links are followed. Raises `OSError` for a device or a pipe, which
-    might never end, and for a file of more than `most_bytes`.
-    """
+    might never end, and for a file of more than `most_bytes`."""
     with contextlib.ExitStack() as stack:
         descriptor = _opened(stack, path, os.O_NONBLOCK)
         status = os.fstat(descriptor)

@@ -2,8 +2,7 @@
 
 Adding an entry is adding one file, inside this package or outside of it. Listing names reads folders and the metadata
 of installed packages and imports nothing. A plug-in module exports what a built-in file does (`MODEL`, `POLICY`,
-`WORLD`, ..., named like the module), or several under the plural (`MODELS = {"name": ...}`).
-"""
+`WORLD`, ..., named like the module), or several under the plural (`MODELS = {"name": ...}`)."""
 
 from __future__ import annotations
 
@@ -132,8 +131,7 @@ def origin_of(entry_point: importlib.metadata.EntryPoint) -> Plugin:
 @dataclass(frozen=True, kw_only=True)
 class Registry:
     """Of the entries in the folder `package`. `kind` is the word messages use, `hint` the command that lists them. A
-    policy's file ends with POLICY; installed packages name theirs in the group of entry points `s2rm_data.policies`.
-    """
+    policy's file ends with POLICY; installed packages name theirs in the group of entry points `s2rm_data.policies`."""
 
     package: str
     kind: str

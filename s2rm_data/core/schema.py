@@ -1,7 +1,6 @@
 """What a generator promises a store: which arrays a split has, and how to make any range of its sequences.
 
-Generators describe themselves with these two types and know no store; the store writes them and knows no generator.
-"""
+Generators describe themselves with these two types and know no store; the store writes them and knows no generator."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ BATCH_NBYTES = 2 << 20  # raw bytes of all arrays that a worker holds at once
 class ArraySpec:
     """One array of a split. The first dimension, `sequence` or `episode`, is the store's; `shape` is what follows it.
     `chunk` sequences are compressed together at zstd `level`; `dims` names the dimensions after the first. `attributes`
-    are stored with the array: `description`, and `units` where there are any.
-    """
+    are stored with the array: `description`, and `units` where there are any."""
 
     name: str
     dtype: str  # NumPy name: "uint8", "float32", "bool", ...
@@ -44,8 +42,7 @@ class ArraySpec:
 class Lent(NamedTuple):
     """The next sequences of some arrays, (n, *spec.shape) by array name, in memory that is used again later.
     `used_nbytes`: how many bytes of a single sequence may be other than zero, where that is known; all after them are
-    zero.
-    """
+    zero."""
 
     arrays: dict[str, np.ndarray]
     used_nbytes: dict[str, int]
@@ -54,8 +51,7 @@ class Lent(NamedTuple):
 class SplitSource(ABC):
     """A split that can be made: `produce` is a pure function of its arguments and `settings`. `count` is the number of
     sequences, `first_dim` the name of the first dimension: `sequence` or `episode`. `produce` is called from several
-    threads at once and should leave the interpreter lock to others while it computes.
-    """
+    threads at once and should leave the interpreter lock to others while it computes."""
 
     count: int
     first_dim: str = "sequence"
@@ -86,8 +82,7 @@ class SplitSource(ABC):
     def lend(self, start: int, stop: int) -> Iterator[Lent]:
         """The sequences start..stop-1 in parts; each is good until the next is asked for. In the end every array has
         come whole and in order, perhaps some one by one and others many at a time. By default a few megabytes of
-        `produce` at a time.
-        """
+        `produce` at a time."""
         step = max(1, BATCH_NBYTES // sum(array.sequence_nbytes for array in self.arrays))
         for first in range(start, stop, step):
             yield Lent(self.produce(first, min(first + step, stop)), {})

@@ -3,8 +3,7 @@ it.
 
 The i-th 64-bit output of the counter-based generator Philox-4x64-10, keyed by SHA-256 of the run's seed and the stream,
 is the seed of sequence i; it is stored with the sequence, and from it alone (and the config) the sequence can be made
-again. Inside compiled code `s2rm_data.core.philox` is the same generator.
-"""
+again. Inside compiled code `s2rm_data.core.philox` is the same generator."""
 
 from __future__ import annotations
 

@@ -124,8 +124,7 @@ def _on_thread_error(arguments: Any) -> None:
 class Interrupt:
     """While it is entered, `asked` tells whether somebody wants the work to stop. Inert outside the main thread. A
     signal that nobody has acted upon when the block is left takes effect then. `advice`, how to resume, is part of the
-    last message.
-    """
+    last message."""
 
     def __init__(self, advice: str = "") -> None:
         self.asked = False
@@ -169,8 +168,7 @@ class EndsWhenStuck:
     """While it is entered, SIGINT and SIGTERM end the program once the main thread runs no handler for STUCK_SECONDS.
 
     Processes that work together wait for each other inside torch; if one dies, nothing else would end the others. The
-    main thread is asked again and again, by a signal that means nothing else. Inert outside it, and on Windows.
-    """
+    main thread is asked again and again, by a signal that means nothing else. Inert outside it, and on Windows."""
 
     def __enter__(self) -> Self:
         self._previous: int | None = None

@@ -2,8 +2,7 @@
 
 Everything that the package writes goes through here: a temporary name, fsync, rename, fsync of the folder. Nothing is
 replaced before its replacement is complete, nothing is removed that is not listed, and nothing is written or removed
-through a link below a folder of ours. On Windows, what needs a lock on a folder is refused (docs/install.md).
-"""
+through a link below a folder of ours. On Windows, what needs a lock on a folder is refused (docs/install.md)."""
 
 from __future__ import annotations
 
@@ -56,8 +55,7 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 def write_inside(root: Path, name: str, pieces: Iterable[bytes], tag: str = "") -> None:
     """As `write_whole`, below `root` and through no link. `sync_inside` makes names durable, once for many files. `tag`
-    keeps the temporary names of several processes apart that write the same file.
-    """
+    keeps the temporary names of several processes apart that write the same file."""
     folder, _, last = name.rpartition("/")
     with disk_errors(root / name), _made(root, folder) as at:
         _put(last, pieces, at=at, where=root / name, tag=tag)
@@ -189,8 +187,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
     It lists what is in it. What takes its place later removes what is listed, and is refused if there is anything else.
     Where the system cannot exchange two folders in one step, `path` is away between two renames; whoever is interrupted
-    there, or replaces it after a kill, puts the old content back.
-    """
+    there, or replaces it after a kill, puts the old content back."""
     partial, old = (path.with_name(f"{path.name}{ending}{PARTIAL}") for ending in ("", ".old"))
     with disk_errors(path):
         _put_back(old, path)
@@ -328,8 +325,7 @@ def make_folder(folder: Path) -> None:
 
 def lock_folder(folder: Path, *, shared: bool = False) -> int:
     """Lock a folder for one writer, or `shared` by several that agree: by a descriptor, until that is closed. The lock
-    is on the folder itself, so that no lock file is left behind and a killed writer frees it.
-    """
+    is on the folder itself, so that no lock file is left behind and a killed writer frees it."""
     if not fcntl:
         raise MissingComponentError(
             f"{folder} cannot be locked against a second writer: this system has no locks on folders. On Windows, use "

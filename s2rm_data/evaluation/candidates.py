@@ -33,8 +33,7 @@ class OwnModel:
     prediction is the world's named tuple, or one tensor (B, T, Q, C', H, W) as the package's decoders give it. The
     batch has no targets, and views of the next frame only with `needs_next_views`. A `predict` that is a
     `torch.nn.Module` is moved to the device and set to evaluation mode meanwhile. It takes part in roll-outs if it has
-    the methods of a `WorldModel` that go step by step: initial_state, encode, unroll, step and decode.
-    """
+    the methods of a `WorldModel` that go step by step: initial_state, encode, unroll, step and decode."""
 
     name: str
     world: str

@@ -2,8 +2,7 @@
 
 The paper's numbers are drawn dashed, in panels of their own: they come from other data, and on a common axis a model
 that has learned nothing can look better than them. Whether a comparison is fair depends on the validations in the runs'
-logs: a model whose curve still rises was stopped, not beaten.
-"""
+logs: a model whose curve still rises was stopped, not beaten."""
 
 from __future__ import annotations
 
@@ -97,8 +96,7 @@ def _means(table: Table, kind: str) -> list[list[float]]:
 
 def _fit(axes: Any, lines: Sequence[Sequence[float]], references: Sequence[Sequence[float]] = ()) -> None:
     """To the lines of models, and to references no farther from them than they are from one another: nothing at all,
-    at zero, would press six models into one line, and so would the interval of two seeds.
-    """
+    at zero, would press six models into one line, and so would the interval of two seeds."""
     values = [value for line in lines or references for value in line]
     if values and axes.get_yscale() == "log":
         axes.set_ylim(0.96 * min(values), 1.04 * max(values))
@@ -127,8 +125,7 @@ Scores = Mapping[str, Mapping[int, float]]  # by name, then by the step at which
 
 def learning_curves(run: Run, scores: Sequence[str]) -> dict[str, dict[int, float]]:
     """Of each score that the run's log has, and the loss; empty for a model from outside. A damaged log costs the run
-    its curve and is named; the scores, which may have taken hours, do not depend on it.
-    """
+    its curve and is named; the scores, which may have taken hours, do not depend on it."""
     found: dict[str, dict[int, float]] = {}
     records = [r for r in _records(run, "validation") if type(r.get("step")) is int and r["step"] >= 0]
     for record, name in itertools.product(records, ("loss", *scores)):

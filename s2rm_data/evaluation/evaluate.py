@@ -1,7 +1,6 @@
 """A whole evaluation: what is measured in every world that the runs are of, as typed results, as tables and as files.
 
-docs/evaluation.md lists the files.
-"""
+docs/evaluation.md lists the files."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class EvalConfig:
     """Sequences of each group that are looked at; None is all of them. `sequences`: for the scores with all views.
     `dropped_sequences`: for those with views dropped, which cost as much again for every fraction. `rollout_sequences`:
     for roll-outs. `dropped_views`: the fractions of the views that are left out; None for the world's own. `options`:
-    those that worlds add, by name. `quick`: it was to be a first look.
-    """
+    those that worlds add, by name. `quick`: it was to be a first look."""
 
     sequences: Annotated[int, at_least(1)] | None = None
     dropped_sequences: Annotated[int, at_least(1)] | None = 50

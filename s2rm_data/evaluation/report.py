@@ -30,8 +30,7 @@ PAPER = (
 @dataclass(kw_only=True)
 class Section:
     """`folded`: its tables open on a click, and do not count for the verdict at the top. `lead`: of its figures the
-    one, truth beside prediction, that stands above all.
-    """
+    one, truth beside prediction, that stands above all."""
 
     title: str
     text: str = ""
@@ -66,8 +65,7 @@ class Page:
 @dataclass(kw_only=True)
 class _Verdict:
     """In how many columns of the tables a model beats the references, and the rows where it does not. `standing`:
-    won (everywhere), mixed (in half or more), lost.
-    """
+    won (everywhere), mixed (in half or more), lost."""
 
     label: str
     won: int = 0
@@ -101,8 +99,7 @@ def table_html(table: Table) -> str:
 
 def page(runs: Sequence[Run], sections: Sequence[Section], **facts: Any) -> str:
     """`facts`: package, store, command, date, quick (how little was looked at, if so), digests of the groups by path,
-    and notes: what the paper says of the worlds evaluated.
-    """
+    and notes: what the paper says of the worlds evaluated."""
     facts = {"quick": "", "digests": {}, "date": "", "command": "", "notes": ()} | facts
     facts["title"] = "Evaluation of " + ", ".join(dict.fromkeys(run.label for run in runs))
     facts["rehearsals"] = list(dict.fromkeys(run.label for run in runs if run.config.get("preset") == "smoke"))

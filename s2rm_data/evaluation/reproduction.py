@@ -8,8 +8,7 @@ once, for a quarter of the steps, with a seed that is not used again; the lowest
 are level the smallest. Seeds are 0, 1, 2; none is left out of the results, unless it diverged before its first
 validation. All work is in files, so that a plan that was interrupted resumes where it stopped: s2rm-data and s2rm-train
 resume by themselves, and a job whose result is there is not started. What differs between worlds is in their
-`Reproduction`.
-"""
+`Reproduction`."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ class WorldSize:
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """A world's part: `models` by name with their number of seeds, and `sizes` by name; `laptop` fits two CPU cores. A
-    name such as `lstm+skip` is the model with that field set.
-    """
+    name such as `lstm+skip` is the model with that field set."""
 
     models: Mapping[str, int]
     sizes: Mapping[str, WorldSize]

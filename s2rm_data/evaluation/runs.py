@@ -1,7 +1,6 @@
 """Run folders of s2rm-train, as evaluation reads them: `config.json` and `best.safetensors`.
 
-Runs that differ in nothing but their seed are one entry of every table, with an interval over the seeds.
-"""
+Runs that differ in nothing but their seed are one entry of every table, with an interval over the seeds."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ _STEP_BY_STEP = ("initial_state", "encode", "unroll", "step", "decode")
 @dataclass(frozen=True, kw_only=True)
 class Look:
     """How a model appears in tables and figures; `colour` empty: one that is still free. `reference`: among what others
-    are compared with. `in_paper`: the paper's number of this model is one of it.
-    """
+    are compared with. `in_paper`: the paper's number of this model is one of it."""
 
     title: str
     colour: str = ""
@@ -45,8 +43,7 @@ class Look:
 
 def look_of(model_name: str, *, skip: bool = False) -> Look:
     """What the model's class says of itself; a model that is not registered has its name only. With a skip that its
-    class does not have by itself it is another model, with a name of its own.
-    """
+    class does not have by itself it is another model, with a name of its own."""
     if model_name not in MODELS.names():
         return Look(title=model_name)
     model: type[WorldModel] = MODELS.load(model_name)
@@ -59,8 +56,7 @@ def look_of(model_name: str, *, skip: bool = False) -> Look:
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """`name` is unique among the runs evaluated together; `label` is shared by the seeds of one config. `facts` is what
-    the run keeps of each of its groups (`Learning.describe`). A model from outside has no folder.
-    """
+    the run keeps of each of its groups (`Learning.describe`). A model from outside has no folder."""
 
     name: str
     label: str
@@ -121,8 +117,7 @@ def view_of(runs: Sequence[Run]) -> dict[str, Any]:
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
     """Run folders: those given, and the finished ones directly in a folder that is not one (as `runs/NAME/seeds`). Runs
-    that come with the package are found by their names.
-    """
+    that come with the package are found by their names."""
     found: list[Path] = []
     for path in map(run_folder, paths):
         is_one = (path / CONFIG).exists()

@@ -1,7 +1,6 @@
 """Results as tables: one row per model (mean over its seeds, with an interval), one per reference, the paper's beside.
 
-A model is compared with every reference in every column; where it does not beat one, the row says so.
-"""
+A model is compared with every reference in every column; where it does not beat one, the row says so."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ LEAST_RANGE = 0.05  # between a copy and a ceiling, for a share of it to mean so
 @dataclass(frozen=True, kw_only=True)
 class Reference:
     """`direction`: a model should beat what stands `below`; what stands `above` is told more than a model is. `share`:
-    of what is attainable that its score stands for, from 0 (a copy) to 1 (a ceiling); None for neither.
-    """
+    of what is attainable that its score stands for, from 0 (a copy) to 1 (a ceiling); None for neither."""
 
     title: str
     direction: str = "below"
@@ -85,8 +83,7 @@ class Cell:
 class Row:
     """`kind` is model, reference or paper. `model`: its title, which several configs, and the paper, share. `oracle`:
     it reads what it predicts, and is not called the best. `memoryless`: a trained reference, over which others gain.
-    `above`, `share`: see `Reference`.
-    """
+    `above`, `share`: see `Reference`."""
 
     label: str
     kind: str
@@ -105,8 +102,7 @@ class Row:
 class Table:
     """Larger is better in every column. `in_distribution`: the columns of what the models were trained on. `counts`:
     the columns of whole numbers. `short`: names under which it is found beside its own, if no other table evaluated
-    with it has them.
-    """
+    with it has them."""
 
     name: str
     title: str
@@ -225,8 +221,7 @@ def compare(
     paper_models: Sequence[str] = (),
 ) -> tuple[Row, ...]:
     """Rows: models in the paper's order, then references (by name; a title alone stands below; trained ones last), then
-    `paper_models` not run.
-    """
+    `paper_models` not run."""
     described = {name: Reference(title=r) if isinstance(r, str) else r for name, r in references.items()}
     values = {name: [column.references.get(name) for column in columns.values()] for name in described}
     trained = {entry.label: _cells(entry, columns) for entry in entries if entry.look.reference}

@@ -1,7 +1,6 @@
 """What evaluation asks of a world, answered for any world: scores one step ahead on every test group.
 
-A world overrides what it does beyond that: other groups, dropped views, roll-outs, figures, the paper's numbers.
-"""
+A world overrides what it does beyond that: other groups, dropped views, roll-outs, figures, the paper's numbers."""
 
 from __future__ import annotations
 
@@ -71,8 +70,7 @@ class WorldEvaluation:
     """Of any world. `dropped_views`: fractions of the views that are left out, one after the other. `image_words`,
     `arena_words`: what messages call an image and an arena. `position_unit`: of positions in figures; `y_down`: rows of
     the arena are drawn downwards. `paper_note`: what the paper says of this world. `reproduction`: its part of
-    `s2rm-reproduce`, None for no part. `shows_roll_outs`: `foresee` can be asked with a start.
-    """
+    `s2rm-reproduce`, None for no part. `shows_roll_outs`: `foresee` can be asked with a start."""
 
     dropped_views: ClassVar[tuple[float, ...]] = tuple(round(0.1 * n, 1) for n in range(10))
     image_words: ClassVar[str] = "images of (height, width)"
@@ -140,8 +138,7 @@ class WorldEvaluation:
         self, context: Context, groups: Sequence[Group], fractions: Sequence[float], limit: int | None
     ) -> dict[float, Comparison]:
         """Scores one step ahead with each fraction of the views dropped, pooled over the groups. `limit` is of each
-        group. The progress is advanced by sequences, runs and fractions.
-        """
+        group. The progress is advanced by sequences, runs and fractions."""
         counts: dict[tuple[float | str, ...], Any] = {}  # by fraction and name
 
         def add(*key: float | str, added: Any) -> None:
@@ -209,8 +206,7 @@ class WorldEvaluation:
 
     def foresee(self, run: Run, piece: Piece, *, start: int, dropped: float) -> Any:
         """What the viewer shows of one sequence that a run predicts, without a share of its views: one step ahead, or,
-        with a `start`, rolled out from that frame on. Of any world: the images that training shows.
-        """
+        with a `start`, rolled out from that frame on. Of any world: the images that training shows."""
         request = piece.dropped_request(dropped)
         return self.learning.pictures(run.model, piece.source, request, piece.batch.view_mask.shape[1])
 

@@ -5,8 +5,7 @@ that come from the store are escaped.
 
 For programs the store is one set of files, whose root document has its SHA-256 there and seals all others. The record
 set `arrays` says what every array is. Groups that lie beside the card as Parquet (`s2rm-data export -f parquet`) are
-record sets too, whose rows `mlcroissant` reads.
-"""
+record sets too, whose rows `mlcroissant` reads."""
 
 from __future__ import annotations
 
@@ -166,8 +165,7 @@ def _front_matter(parts: Sequence[_Part], about: About, parquet: dict[str, Path]
 def _configs(parts: Sequence[_Part], parquet: Container[str]) -> dict[str, list[tuple[str, str]]]:
     """(split, group) by the names under which `datasets` loads them; all splits of a name must have the same columns.
     The name is that of the folder, as in `bballs`, for groups like the folder's `train` (else like its first one), and
-    that of the group, as in `bballs-test_5`, for others, such as those with another number of balls.
-    """
+    that of the group, as in `bballs-test_5`, for others, such as those with another number of balls."""
     groups = [group for part in parts for group in part.groups]
     columns = {g.path: [(name, array.dtype, array.shape[1:]) for name, array in g.arrays.items()] for g in groups}
     configs: dict[str, list[tuple[str, str]]] = {}

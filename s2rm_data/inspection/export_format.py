@@ -3,8 +3,7 @@
     export(store["bballs/test_3"], "npz", Path("exports"))     # exports/bballs-test_3.npz
 
 Values are as our reader gives them: frames of 0 and 1, not packed. Arrays are copied in blocks, so that memory does not
-grow with the group. What is written appears under its name when it is whole, never before.
-"""
+grow with the group. What is written appears under its name when it is whole, never before."""
 
 # N sequences or episodes of a group
 
@@ -33,8 +32,7 @@ ATTRIBUTES = "attributes"  # member of an NPZ, and attribute of an HDF5 file: th
 
 class ExportFormat(ABC):
     """`suffix` is that of the file, empty where a folder is made. `counts` is what progress is counted in: bytes of
-    arrays, or sequences.
-    """
+    arrays, or sequences."""
 
     suffix: ClassVar[str] = ""
     counts: ClassVar[str] = "bytes"

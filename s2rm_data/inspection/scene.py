@@ -3,8 +3,7 @@
 A world describes a sequence as layers over an arena (rasters, discs, arrows, boxes, marks) and as panels beside it
 (pictures, curves). A viewer draws these and knows nothing else, so that a world it has never heard of is shown as well.
 Everything that has a time axis is an array whose first axis is the step; `first` says which step that axis begins with.
-`packed` spells a scene as bytes that a browser reads without parsing numbers.
-"""
+`packed` spells a scene as bytes that a browser reads without parsing numbers."""
 
 # T steps, N things, H x W an image, K events
 
@@ -29,8 +28,7 @@ _TYPES = {"uint8": "u1", "int16": "i2", "int32": "i4", "float32": "f4"}  # what 
 @dataclass(frozen=True, kw_only=True)
 class Palette:
     """Colours `#rrggbb` or `#rrggbbaa`. With `names`, value k has colour k; without, colours are spread evenly from
-    `low` to `high` and mixed in between.
-    """
+    `low` to `high` and mixed in between."""
 
     colours: Sequence[str]
     low: float = 0.0
@@ -54,8 +52,7 @@ class Arena:
 class Raster:
     """Values on a grid that fills `extent`, its first row at the low end of y. values (T, H, W), or (1, H, W) if
     nothing changes; `bits`: (T, H, ceil(W / 8)) packed, most significant bit first. Bytes (T, H, W, 3) are colours as
-    they are; the palette is then their legend.
-    """
+    they are; the palette is then their legend."""
 
     title: str
     values: Array
@@ -91,8 +88,7 @@ class Reading:
 class Discs:
     """Round things; a viewer tells the readings of the one that is selected. Of the first `detailed` of them the world
     has details (`Inspection.details`). `sight` and `reach` (N,) are radii drawn around the one that is selected.
-    `legend` says what colours mean: (colour, words).
-    """
+    `legend` says what colours mean: (colour, words)."""
 
     title: str
     position: Array  # (T, N, 2)
@@ -149,8 +145,7 @@ class Marks:
 @dataclass(frozen=True, kw_only=True)
 class Stack:
     """Maps of the arena that lie over one another, one per part of something: all at once, or one of them. values (M,
-    H, W) from 0 to 1, the first row at the low end of y.
-    """
+    H, W) from 0 to 1, the first row at the low end of y."""
 
     title: str
     values: Array
@@ -168,8 +163,7 @@ Layer = Raster | Discs | Arrows | Boxes | Marks | Stack
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """values (T, H, W), each `divisor` times what it stands for, or colours as in a raster. `polar`: rows are radii,
-    columns angles counted counter-clockwise from the east. `upward`: the first row is the lowest.
-    """
+    columns angles counted counter-clockwise from the east. `upward`: the first row is the lowest."""
 
     title: str
     values: Array
@@ -184,8 +178,7 @@ class Picture:
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
     """`small` ones have no colour bar of their own: that of the first serves them all. `paired`: every second one
-    belongs beside the one before it.
-    """
+    belongs beside the one before it."""
 
     title: str
     pictures: Sequence[Picture]

@@ -21,8 +21,7 @@ BLOCK = 200  # sequences read at once
 @dataclass(frozen=True, kw_only=True)
 class GroupStats:
     """`row` is the group's column of the table, and `details` are further lines of it that JSON gives otherwise. Maps
-    are (side, side) arrays; histograms (edges, counts); curves (T,) arrays.
-    """
+    are (side, side) arrays; histograms (edges, counts); curves (T,) arrays."""
 
     group: str
     generator: str

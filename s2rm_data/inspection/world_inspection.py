@@ -2,8 +2,7 @@
 
 A world overrides what it knows better; the commands `view`, `preview`, `stats` and `export` know none.
 
-Any arrays as a scene: the largest image-like one as a raster, all others that go with time as curves.
-"""
+Any arrays as a scene: the largest image-like one as a raster, all others that go with time as curves."""
 
 # N sequences, T steps, H x W an image
 
@@ -46,8 +45,7 @@ class Preview(NamedTuple):
 
 class Inspection:
     """Of any world. `milliseconds` is how long each picture of an animation is shown; `preview_options` are options of
-    `s2rm-data preview` that the world adds.
-    """
+    `s2rm-data preview` that the world adds."""
 
     milliseconds: ClassVar[int] = 120
     about: ClassVar[str] = ""  # a paragraph for the data card; empty: how the world's help begins
@@ -117,8 +115,7 @@ def preview(group: Group, number: int = 0, *, rows: int = 6, **options: Any) -> 
 
     `options` are the world's, as `s2rm-data preview` takes them.
 
-    >>> s2.preview(store["sc2/3s5z/train"], 4, agent=3).sheet  # doctest: +SKIP
-    """
+    >>> s2.preview(store["sc2/3s5z/train"], 4, agent=3).sheet  # doctest: +SKIP"""
     inspection = inspection_of(group)
     known = {option.name: option for option in inspection.preview_options}
     for name in options.keys() - known.keys():

@@ -2,8 +2,7 @@
 
 source = open_source(Store("data.zarr"), world, "train", steps=20)
 batch = TrainingBatches(source, batch_size=32, seed=0).batch(epoch=3, step=17)  # a function of (seed, epoch, step)
-for batch in FixedBatches(open_source(store, world, "test"), batch_size=50, drop=0.8): ...
-"""
+for batch in FixedBatches(open_source(store, world, "test"), batch_size=50, drop=0.8): ..."""
 
 from s2rm_data.core.errors import missing_component
 

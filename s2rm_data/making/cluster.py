@@ -1,6 +1,5 @@
 """Parts as tasks of a Dask cluster: the same parts, the same merge, the same bytes. A task makes one part where it runs
-and writes it to the store, which all workers must reach. Dask runs the task of a worker that died again, elsewhere.
-"""
+and writes it to the store, which all workers must reach. Dask runs the task of a worker that died again, elsewhere."""
 
 from __future__ import annotations
 

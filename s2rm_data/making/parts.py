@@ -1,6 +1,5 @@
 """One part of a run, on any machine; and `merge`, which commits all parts of a run at once: the store that it leaves
-is, to the byte, the one that a single process makes.
-"""
+is, to the byte, the one that a single process makes."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ def generate_part(
     progress: Progress | None = None,
 ) -> Outcome:
     """Make a part's shards of all splits in the store at `path`; they are committed by `merge`. What is committed there
-    already, and what an interrupted run of the same part has made, is not made again.
-    """
+    already, and what an interrupted run of the same part has made, is not made again."""
     workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
     place = place_of(path)

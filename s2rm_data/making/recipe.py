@@ -4,8 +4,7 @@
     s2rm-data get my.toml             one's own
     s2rm-data get my.toml --seal      write the digests of what it makes into the file
 
-Whoever makes it again has the same data, or is told what differs.
-"""
+Whoever makes it again has the same data, or is told what differs."""
 
 from __future__ import annotations
 

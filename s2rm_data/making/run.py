@@ -1,6 +1,5 @@
 """Generation: sources in, a store out. Resumable, parallel over shards, the same bytes however it is run. Workers are
-threads: what they do releases the interpreter lock. At most one shard per worker is being made at any time.
-"""
+threads: what they do releases the interpreter lock. At most one shard per worker is being made at any time."""
 
 from __future__ import annotations
 
@@ -118,8 +117,7 @@ def generate(
 ) -> Outcome:
     """Make what is missing of `sources` in the store at `path`. All settings are checked against the store before
     anything is written. Interrupted by SIGINT or SIGTERM, it drops the shards that are being made and raises
-    `InterruptedRunError`.
-    """
+    `InterruptedRunError`."""
     workers = worker_count(workers)
     specs = split_specs(sources, shard_size)
     progress = progress or Progress()
@@ -252,8 +250,7 @@ def build_shard(
     source: SplitSource, start: int, stop: int, sequences: int, tick: Callable[[int], None]
 ) -> dict[str, list[bytes]]:
     """Array name -> bytes, in pieces, of the shard that holds the sequences start..stop-1, with `sequences` slots.
-    `tick(n)` is called after every n sequences; what it raises ends the work.
-    """
+    `tick(n)` is called after every n sequences; what it raises ends the work."""
     builders = {spec.name: ShardBuilder(spec, sequences) for spec in source.arrays}
     counted = source.arrays[0].name
     for part in source.lend(start, stop):

@@ -4,8 +4,7 @@ A world holds everything that is special about one kind of data; the stages ask 
 world is cheap: what needs numpy, matplotlib or torch is imported by the methods below, when a stage asks for it.
 
 To add a world, write a subclass of `World` and one of `Learning` (learning/world_learning.py); the rest has defaults.
-The smallest complete example is tests/support/tiny_world.
-"""
+The smallest complete example is tests/support/tiny_world."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class Option:
     `whole(0)`, or a function: it takes what a user gave, as text or as a Python value, and returns the value or raises
     a `UsageError` that says what is allowed. `default` None means that the option was not given; `shown` then says in
     words what happens. `many`: it may be repeated or hold a list separated by commas. `choices` are names that the
-    shell completes.
-    """
+    shell completes."""
 
     name: str
     help: str
@@ -109,8 +107,7 @@ def span(given: Any) -> tuple[float, float]:
 class Making:
     """What a command is to make: its splits, how many sequences go into a shard, and what the user should be told.
     `shard_size` None is the store's own default. `opened` is entered while the splits are made and gives those that do
-    the work, by default `splits`; a world that needs a program to run meanwhile (a game) starts and stops it there.
-    """
+    the work, by default `splits`; a world that needs a program to run meanwhile (a game) starts and stops it there."""
 
     splits: Sequence[SplitSource]
     shard_size: int | None = None
@@ -127,8 +124,7 @@ class World(ABC):
     `unit` is what a sequence is called in the plural. `help` is the text of `s2rm-data NAME --help`; a line of `\\b`
     keeps the lines after it as they are. The options of `options` come before those that all worlds share;
     `evaluation_options` are those that the world adds to `s2rm-eval`, `training_options` those that it adds to
-    `s2rm-train` to choose groups.
-    """
+    `s2rm-train` to choose groups."""
 
     name: ClassVar[str]
     title: ClassVar[str]

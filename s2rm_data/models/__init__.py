@@ -2,8 +2,7 @@
 
 model = build("s2gru", task)              # task: the name of a world
 prediction = model(batch)
-model.loss(prediction, batch).backward()
-"""
+model.loss(prediction, batch).backward()"""
 
 import itertools
 import sys

@@ -128,8 +128,7 @@ class ModuleLayerNorm(nn.Module):
 class ModuleGRU(nn.Module):
     """h' = GRU_m(u, h-bar) (equation eq:rnns; Cho et al. 2014), in torch's convention:
 
-    r, z = sigmoid(W_i u + b_i + W_h h + b_h);  n = tanh(W_n u + b_n + r * (U_n h + c_n));  h' = (1 - z) n + z h.
-    """
+    r, z = sigmoid(W_i u + b_i + W_h h + b_h);  n = tanh(W_n u + b_n + r * (U_n h + c_n));  h' = (1 - z) n + z h."""
 
     def __init__(self, modules: int, input_size: int, hidden_size: int) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
 """The draws of SMACv2's generated battles: armies by weight, places by layout, as `generated` describes them.
 
-An episode is a function of its seed. Only + - * / and comparisons decide.
-"""
+An episode is a function of its seed. Only + - * / and comparisons decide."""
 
 # B battles, U units of both sides (agents first), K unit types of a race
 
@@ -31,8 +30,7 @@ _LONGEST_TRY = 1 << 20  # words of a stream that one attempt to draw an army may
 
 def draw(generated: Generated, seeds: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """(B, U) unit types, agents in SMAC's order (unit type, x, y), then enemies in order of creation; and (B, U, 2)
-    map coordinates of their starts.
-    """
+    map coordinates of their starts."""
     units = generated.agents + generated.enemies
     kinds, places = np.zeros((len(seeds), units), np.uint8), np.zeros((len(seeds), units, 2))
     ranks = np.array([0, *(SMAC_RANK[number] for number in UNIT_TYPES)], dtype=np.int64)

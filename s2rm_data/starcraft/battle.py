@@ -7,8 +7,7 @@
     print(battle.outcome, battle.state)
 
 Actions are SMAC's numbers: 0 no-op (the dead), 1 stop, 2..5 move north, south, east, west, 6 + k attack enemy k (a
-medivac heals agent k). An action that is not available is an error that says who, what and what would be allowed.
-"""
+medivac heals agent k). An action that is not available is an error that says who, what and what would be allowed."""
 
 # U units of both sides (agents first), N agents, A actions
 
@@ -57,8 +56,7 @@ _Natural = Annotated[int, at_least(0)]
 class Battle:
     """Episode k of (scenario, seed) is always the same battle, given the same actions; `reset` starts the next.
 
-    `enemy_order`: enemies are numbered at "random" in every battle, as in the game, or as they are "created".
-    """
+    `enemy_order`: enemies are numbered at "random" in every battle, as in the game, or as they are "created"."""
 
     def __init__(
         self,

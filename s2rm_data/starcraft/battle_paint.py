@@ -1,8 +1,7 @@
 """How battles look, wherever they are drawn: colours, units with their bars, orders, the ground, polar cells.
 
 Shared by the frames of environments, by previews and animations (`drawing`), and by the viewer's scenes. Places are in
-pixels from the top left corner, sizes in map units times `scale`, pixels per map unit.
-"""
+pixels from the top left corner, sizes in map units times `scale`, pixels per map unit."""
 
 # T steps, U units of both sides, I radial cells, J angular cells, P pixels
 
@@ -143,8 +142,7 @@ def battle_window(health: NDArray[Any], position: NDArray[Any], radius: float) -
 def polar_cells(radial: int, angular: int, pixels: int) -> NDArray[np.int64]:
     """(P, P) the cell i * J + j that each pixel of a square around an agent lies in, -1 outside its disc.
 
-    As `wedge_corners` bounds them. Ring 0 is one point: its cell 0 stands for all of it.
-    """
+    As `wedge_corners` bounds them. Ring 0 is one point: its cell 0 stands for all of it."""
     line = (np.arange(pixels) + 0.5) / pixels * 2 - 1
     x, y = line[None, :], -line[:, None]
     r = np.hypot(x, y)

@@ -7,8 +7,7 @@ A snapshot is all that a back end tells about battles at one moment. Policies an
 nothing else, so that the embedded engine, the served API and the real game can stand in for each other.
 
 Units of a battle stand in fixed slots: the agents (team 1) first, in SMAC's order (unit type, x, y), then the enemies.
-A slot keeps its unit for the whole episode; a dead unit keeps its slot with `health` 0 and is seen by nobody.
-"""
+A slot keeps its unit for the whole episode; a dead unit keeps its slot with `health` 0 and is seen by nobody."""
 
 # B battles, U units of both sides, N agents = the first units of a battle, E = U - N enemies
 
@@ -35,8 +34,7 @@ class Action(IntEnum):
 
 class Order(IntEnum):
     """What a unit can be ordered to do. ATTACK and HEAL name a unit, MOVE and ATTACK_MOVE a point; HUNT is an attack
-    on the other side wherever it is.
-    """
+    on the other side wherever it is."""
 
     IDLE = 0
     MOVE = 1
@@ -48,8 +46,7 @@ class Order(IntEnum):
 
 class Outcome(IntEnum):
     """How a battle stands. RUNNING: neither army was dead after the last recorded step; LIMIT: nor at SMAC's limit for
-    the map; DRAW: both armies died in the same step.
-    """
+    the map; DRAW: both armies died in the same step."""
 
     RUNNING = 0
     WIN = 1

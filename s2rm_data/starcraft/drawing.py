@@ -3,8 +3,7 @@
 Polar cells are drawn as the wedges of the map that they stand for, with the outlines of the living units over them, so
 that one sees at a glance whether image and battle agree. What stays the same (terrain, titles, legends) is drawn once,
 on the stage; of every step only what changes, in pictures that are used again. Pillow alone draws: to import matplotlib
-and lay out one figure would take longer than all the rest of a preview.
-"""
+and lay out one figure would take longer than all the rest of a preview."""
 
 # T steps, U units of both sides, N agents, I radial cells, J angular cells, P pixels along a side of a panel
 
@@ -56,8 +55,7 @@ def frames(
     """One RGB picture per step.
 
     episode: the stored arrays of one episode, without the episode dimension; terrain: (W, H), first index x;
-    steps: all that were played unless given.
-    """
+    steps: all that were played unless given."""
     length = int(episode["length"])
     agents = episode["action"].shape[1]
     if not 0 <= agent < agents:

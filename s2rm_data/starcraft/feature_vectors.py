@@ -40,8 +40,7 @@ def distance_seen(dx, dy, sight, conic, look_x, look_y, half_angle):  # type: ig
 @inner
 def _see(body, agent, unit, sight, all_seen, conic, look_x, look_y, half_angle, start, out):  # type: ignore[no-untyped-def]
     """Distance, relative x and y as shares of the sight range, from out[start + 1] on; False, and nothing written, if
-    it is out of sight.
-    """
+    it is out of sight."""
     dx, dy = body[X, unit] - body[X, agent], body[Y, unit] - body[Y, agent]
     if all_seen:
         distance = np.sqrt(dx * dx + dy * dy)
@@ -103,8 +102,7 @@ def write_observations(  # type: ignore[no-untyped-def]
     """Into zeroed (B, N, O); `body` (SCRATCH_ROWS, U) is scratch space; `looking` (B, N, 2) directions, if conic.
 
     SMACv2's, each of no battle where it is not used: `attack` and `level` (B, N) of agents; `masked` (B, N, E) enemies
-    without health, shield and type; `first` (B, N) the enemy from which on an agent observes.
-    """
+    without health, shield and type; `first` (B, N) the enemy from which on an agent observes."""
     move_width, enemy_width, ally_width, attack_at = widths
     (all_health, own_health, last_action, pathing, height, timed, own_place, conic, nothing, all_seen, types_told,
      attack_told, level_told) = flags  # fmt: skip
@@ -229,8 +227,7 @@ def write_states(  # type: ignore[no-untyped-def]
 @kernel
 def turn(actions, attack_at, directions, looking, orders):  # type: ignore[no-untyped-def]
     """Actions (B, N) of agents that can look around become `orders` (B, N) in SMAC's numbers, a look no order at all;
-    who looks has the direction of its action in `looking` (B, N, 2).
-    """
+    who looks has the direction of its action in `looking` (B, N, 2)."""
     for b in range(actions.shape[0]):
         for u in range(actions.shape[1]):
             action = actions[b, u]

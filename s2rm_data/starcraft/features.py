@@ -12,8 +12,7 @@ the time. Everything is computed from the float32 values of a snapshot, as SMAC 
 
 SMACv2's options add to this: own place; ranges of the unit types; a conic field of view, with actions that turn it
 between the moves and the attacks, and its direction after the shield in own features and the agents' state; before it,
-what a battle has drawn for each agent (`Traits`).
-"""
+what a battle has drawn for each agent (`Traits`)."""
 
 # B battles, U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
 
@@ -105,8 +104,7 @@ class Features:
     """The layout for one pair of armies: `unit_type` (U,), of which the first `agents` are agents.
 
     `terrain` is needed for masks and the terrain options alone. Moves are of `move_amount` map units. A generated
-    scenario's armies change: `unit_type` is then any of them, and types, their order and ranges are SMACv2's.
-    """
+    scenario's armies change: `unit_type` is then any of them, and types, their order and ranges are SMACv2's."""
 
     def __init__(
         self,
@@ -183,8 +181,7 @@ class Features:
 
     def _observation_size(self) -> int:
         """SMAC counts the time once in its own size but gives two numbers for it, of which the first is 0; SMACv2
-        gives one.
-        """
+        gives one."""
         timed = (1 if self._generated else 2) * self.options.obs_timestep_number
         if not self.options.obs_starcraft:
             return int(self.options.obs_timestep_number)
@@ -207,8 +204,7 @@ class Features:
         traits: Traits | None = None,
     ) -> NDArray[np.float32]:
         """(B, N, O) for available (B, N, A), last_actions (B, N) or none yet, time (B,) as a share of the limit, and
-        with a conic field of view the directions (B, N, 2) of looking.
-        """
+        with a conic field of view the directions (B, N, 2) of looking."""
         B = len(snapshot.health)
         out = np.zeros((B, self.agents, self.observation_size), dtype=np.float32)
         vectors.write_observations(
@@ -223,8 +219,7 @@ class Features:
         self, snapshot: Snapshot, looking: NDArray[np.float64] | None = None, *, everywhere: bool = False
     ) -> NDArray[np.bool_]:
         """(B, N, A) SMAC's masks, from the rounded positions that SMAC sees; `looking` as in `observe`. `everywhere`:
-        SMACv2's without `action_mask`, which allow every living target.
-        """
+        SMACv2's without `action_mask`, which allow every living target."""
         masks = np.zeros((len(snapshot.health), self.agents, self.actions), dtype=np.bool_)
         rules.write_masks(
             snapshot.position, snapshot.health, self.kinds(snapshot), self._everywhere if everywhere else self.rules,
@@ -300,8 +295,7 @@ def _stats(*, own_ranges: bool) -> NDArray[np.float64]:
 
 def _type_index(unit_type: NDArray[np.uint8], agents: int) -> tuple[NDArray[np.int64], int]:
     """(2, types) the place of each type among the one-hot bits, for agents and for enemies, in SMAC's order; and how
-    many bits there are: none where each side has a single type, as in SMAC's registry.
-    """
+    many bits there are: none where each side has a single type, as in SMAC's registry."""
     ours, theirs = set(unit_type[:agents].tolist()), set(unit_type[agents:].tolist())
     index = np.zeros((2, _KINDS), dtype=np.int64)
     if len(ours) == 1 and len(theirs) == 1:

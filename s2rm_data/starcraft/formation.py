@@ -9,8 +9,7 @@ The enemies' formation is the agents', shifted, not mirrored; `mirrored` reflect
 
 Where a unit goes that is created at a point: onto it or, if it cannot stand there, onto the nearest spot it can.
 
-Assumption: the game's debug command does this; how it chooses among equally near spots is unknown.
-"""
+Assumption: the game's debug command does this; how it chooses among equally near spots is unknown."""
 
 # U units of both sides, agents first; K = 11 unit-type numbers (0 unused)
 
@@ -59,8 +58,7 @@ def planes() -> NDArray[np.int64]:
 @compiled()
 def nearest_free(x, y, kind, kinds, places, count, contacts, planes, passable, spiral):  # type: ignore[no-untyped-def]
     """Index into `spiral` of the nearest displacement from (x, y) where a unit of type `kind` can stand among the
-    first `count` units, of types `kinds` at `places` (n, 2); NOWHERE if there is none. Map coordinates.
-    """
+    first `count` units, of types `kinds` at `places` (n, 2); NOWHERE if there is none. Map coordinates."""
     for index in range(spiral.shape[0]):
         u, v = x + spiral[index, 0], y + spiral[index, 1]
         if not (0.0 <= u < SIZE and 0.0 <= v < SIZE) or not passable[planes[kind], int(u), int(v)]:
@@ -104,8 +102,7 @@ class Formation:
 @cache
 def formations(scenario: Scenario, *, mirrored: bool = False) -> tuple[tuple[float, Formation], ...]:
     """All formations of a scenario with their chances. Slots: agents in SMAC's order (unit type, x, y), then the
-    enemies in order of creation. `mirrored`: one formation, in which armies that are alike stand as mirror images.
-    """
+    enemies in order of creation. `mirrored`: one formation, in which armies that are alike stand as mirror images."""
     agents = _armies(scenario, "agents", west_to_east=True)
     enemies = _armies(scenario, "enemies", west_to_east=not mirrored)
     if mirrored:
@@ -168,8 +165,7 @@ def _next_spots(
 ) -> list[tuple[float, Spot]]:
     """Spots the next unit may get, with their chances: several where the order of pushes decides; none if all is taken.
 
-    Both orders, newest and oldest unit first, are equally likely, as far as recordings tell (2s3z: 36 to 28).
-    """
+    Both orders, newest and oldest unit first, are equally likely, as far as recordings tell (2s3z: 36 to 28)."""
     apart, taken = _others(unit_type, placed)
     free: NDArray[np.bool_] = np.all(_gaps(spots, taken) >= apart - _SLACK, axis=1)
     chosen: dict[Spot, float] = {}
@@ -252,8 +248,7 @@ def _spots(
     """Spots a unit of the squad can stand on, nearest to the spawn point first; (n, 2) relative to the map's centre;
     and which of them belong to the first ring.
 
-    A spot belongs to the army whose spawn points are nearer, so that armies never mingle.
-    """
+    A spot belongs to the army whose spawn points are nearer, so that armies never mingle."""
     unit = UNIT_TYPES[squad.unit_type]
     lattice = _lattice(int(_REACH / unit.radius))
     own = np.array(squad.spawn) - CENTRE

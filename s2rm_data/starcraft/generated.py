@@ -11,8 +11,7 @@
 - Units created at a place that is taken stand beside it (`placing`).
 
 SMACv2's other distributions (`all_teams`, other weights, one layout alone) are fields of `Generated`; an environment's
-`capability_config` sets them. The draws themselves are in `armies`; this file is cheap to import.
-"""
+`capability_config` sets them. The draws themselves are in `armies`; this file is cheap to import."""
 
 # B battles, U units of both sides (agents first), K unit types of a race
 
@@ -68,8 +67,7 @@ class Generated:
     `weights` (names and chances) and `never_alone` replace those of the race; `all_teams` draws one of all armies that
     its types make, each with equal chances. `reflected_share` of the episodes are `reflect`, the others `surrounded`;
     None puts the armies at two points. Places are drawn on a map of `size`. `given` are units, agents first, which are
-    not drawn at all.
-    """
+    not drawn at all."""
 
     race: str
     agents: int

@@ -96,8 +96,7 @@ class PolarGrid:
 def _sector(dx, dy, edges):  # type: ignore[no-untyped-def]
     """j of a displacement other than 0: how many edges lie between it and the east, by signs of cross products.
 
-    It looks in half of what is left, without a branch on where that is: nobody could guess it.
-    """
+    It looks in half of what is left, without a branch on where that is: nobody could guess it."""
     half = edges.shape[0]
     below = dy < 0.0 or (dy == 0.0 and dx < 0.0)
     if below:
@@ -128,8 +127,7 @@ def _draw_units(frame, agent, position, hecs, unit_type, action, radius, edges, 
 
     hecs (U, 4): of this frame. near (3, U) is scratch space. owner: which image each cell was last drawn in, and how
     far off its owner is; the image itself is not read, as most of it is not in the processor's cache. Numbers of the
-    cells drawn upon go to `drawn`, if there is room for any; its first entry counts them.
-    """
+    cells drawn upon go to `drawn`, if there is room for any; its first entry counts them."""
     (categories, images), (number, off) = out, owner
     radial, angular = points.shape[:2]
     this = frame * action.shape[1] + agent
@@ -170,8 +168,7 @@ def _draw_terrain(x, y, east, north, terrain, level, height):  # type: ignore[no
     """Height of the map cell under each point: `east`, `north` (I * J,) from the agent at x, y of `terrain`. The first
     level[x, y] of them have the height of the cell under the agent.
 
-    All coordinates are positive, so that cutting off the fraction is the floor.
-    """
+    All coordinates are positive, so that cutting off the fraction is the floor."""
     flat, columns = terrain.ravel(), np.int32(terrain.shape[1])
     alike = level[np.int32(x), np.int32(y)]
     height[:alike] = terrain[np.int32(x), np.int32(y)]
@@ -194,8 +191,7 @@ def _render_frames(  # type: ignore[no-untyped-def]
     Returns (frame, unit) of a living unit that stands outside of the map, where it stops, or (-1, -1).
 
     stats: (F, U) each, in the order of HECS_CHANNELS. drawn: see `_draw_units`. terrain, level and margin: see
-    `_ground`; they are looked up without asking, hence the check.
-    """
+    `_ground`; they are looked up without asking, hence the check."""
     categories, images, height, in_view, lost = out
     owner = np.full(points.shape[:2], -1), np.empty(points.shape[:2])
     near, hecs = np.empty((3, position.shape[1])), np.empty((position.shape[1], 4), np.float32)
@@ -237,8 +233,7 @@ def _ground(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], int, float, NDArray[np.float64], NDArray[np.float64]]:
     """The terrain with a margin of height 0 around it, enough for the field of view of an agent at its edge; for every
     cell of that, how many cells of an image, ring by ring, show one height if the agent stands in it; the margin; and
-    the grid's radius, edges and points.
-    """
+    the grid's radius, edges and points."""
     margin = math.ceil(grid.radius) + 1
     padded = np.pad(np.frombuffer(heights, np.uint8).reshape(shape), margin)
     # Ring i of radius i * rho reaches cells at most ceil(i * rho) away. A little more, for points that are rounded.
@@ -270,8 +265,7 @@ def draw(
     terrain: NDArray[np.uint8],
 ) -> None:
     """Fills zeroed `out`: categories and hecs as `render` returns them, without the dimension of episodes, height with
-    its cells in a row, units_in_view, units_lost. `drawn`: see `_draw_units`.
-    """
+    its cells in a row, units_in_view, units_lost. `drawn`: see `_draw_units`."""
     position = np.ascontiguousarray(states["unit_position"], dtype=np.float32)
     position = position.reshape(-1, *position.shape[2:])
     found = _render_frames(
@@ -300,8 +294,7 @@ def render(
     unit_cooldown, unit_shield (B, T, U), action (B, T, N), length (B,).
     terrain: (W, H) heights as the game's bytes, first index x, second y.
     Returns categories (B, T, N, I, J, 3) uint8, hecs (B, T, N, I, J, 4) float32, height (B, T, N, I, J) uint8, and
-    units_in_view and units_lost (B,) int32, summed over agents and steps.
-    """
+    units_in_view and units_lost (B,) int32, summed over agents and steps."""
     if terrain.dtype != np.uint8:
         raise UsageError(f"terrain is {terrain.dtype}; give the game's bytes, as terrain_height(scenario) does")
     B, T, N = states["action"].shape

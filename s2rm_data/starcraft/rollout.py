@@ -7,8 +7,7 @@ last action is not recorded: `outcome` tells it. The dead keep their place in th
 
 A team: the policies of a batch of episodes, asked step by step for the actions of all agents.
 
-Fed by snapshots, so that the embedded engine and the real game are played by the same code.
-"""
+Fed by snapshots, so that the embedded engine and the real game are played by the same code."""
 
 # B battles, T steps, U units of both sides, N agents = the first units, A actions
 
@@ -56,8 +55,7 @@ class Team:
         sight: NDArray[np.float64] = SMAC_SIGHT,
     ) -> None:
         """starts: (2, 2) or (B, 2, 2) where the enemies and where the agents started, map coordinates; sight by unit
-        type.
-        """
+        type."""
         self.names = members_of(policy)
         self.policy = np.array([draw_member(seed, len(self.names)) for seed in seeds], dtype=np.uint8)
         self._policies = [find(name) for name in find(policy).members or (policy,)]
@@ -123,8 +121,7 @@ def starts(scenario: Scenario, snapshot: Snapshot) -> NDArray[np.float64]:
     """(B, 2, 2) where the enemies and where the agents start, map coordinates: the mean of their spawn points.
 
     In a generated scenario nobody knows where the enemies start: the mirror image of the agents' mean is as good a
-    guess as any.
-    """
+    guess as any."""
     B, N = len(snapshot.health), snapshot.agents
     if scenario.generated is not None:
         ours = snapshot.position[:, :N].astype(np.float64).mean(axis=1)

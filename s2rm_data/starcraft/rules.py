@@ -3,8 +3,7 @@
 The one place where they are written, for all that plays or tells of battles: the engine and its stored data, `Battle`,
 the environments, and both sides of the API. They are those of smac/env/starcraft2/starcraft2.py; where SMACv2 differs,
 the variant is an argument: a target's range by unit type, cones of sight (`looking`), rewards that are cut off at 0
-(`Rewards.clipped`). Compiled, over arrays of the engine's own numbers (float64) or of snapshots (float32) alike.
-"""
+(`Rewards.clipped`). Compiled, over arrays of the engine's own numbers (float64) or of snapshots (float32) alike."""
 
 # B battles, U units of both sides (agents first), N agents, A actions, K unit-type numbers (0 unused)
 
@@ -55,8 +54,7 @@ class Rewards(NamedTuple):
 @cache
 def table(*, own_ranges: bool = False, least: float = MIN_ATTACK_RANGE) -> NDArray[np.float64]:
     """(K, COLUMNS) by unit type: heals, fights, how far away a target may be, centre to centre (`own_ranges`: smacv2's
-    use_unit_ranges, at least `least`), an enemy's points.
-    """
+    use_unit_ranges, at least `least`), an enemy's points."""
     stats = np.zeros((len(UNIT_TYPES) + 1, COLUMNS))
     for number, unit in UNIT_TYPES.items():
         own = max(unit.heal_range if unit.is_healer else unit.range, least)
@@ -116,8 +114,7 @@ def in_cone(dx, dy, look_x, look_y, half_angle):  # type: ignore[no-untyped-def]
     """smacv2's is_position_in_cone, but for the range: whether the slopes of what is at (dx, dy) and of the direction
     of looking differ by less than half the cone's angle. Slopes are taken on the side on which the unit is, so that who
     looks due east or west sees both ways, and who looks aslant also sees a little of the other side. Arctangents, as
-    there: units that surround agents stand on a diagonal, which is a cone's very edge, where rounding decides.
-    """
+    there: units that surround agents stand on a diagonal, which is a cone's very edge, where rounding decides."""
     if dx > 0.0:
         x, look = max(dx, _LEAST_X), max(look_x, _LEAST_X)
     else:
@@ -138,8 +135,7 @@ def write_masks(  # type: ignore[no-untyped-def]
 ):
     """Into masks (B, N, A), all False. position (B, U, 2) is relative to the map point (origin, origin); moves go
     `amount` map units; actions from `attack_at` on name targets, and those between the moves and them turn a cone of
-    sight: with it, `looking` (B, N, 2) are its directions, and targets must be in it.
-    """
+    sight: with it, `looking` (B, N, 2) are its directions, and targets must be in it."""
     agents, units, half = masks.shape[1], kinds.shape[1], amount / 2
     conic = attack_at > Action.ATTACK
     for b in range(masks.shape[0]):
@@ -215,8 +211,7 @@ def count_fighters(health, kinds, stats, first, stop):  # type: ignore[no-untype
 @inner
 def end_of(ours, theirs, heals, at_limit):  # type: ignore[no-untyped-def]
     """How a battle stands in which so many of either side that can fight are left. Where there are healers (`heals`), a
-    side of healers alone has lost, and of two such sides the agents', whom SMAC asks first.
-    """
+    side of healers alone has lost, and of two such sides the agents', whom SMAC asks first."""
     if ours == 0:
         return Outcome.DRAW if theirs == 0 and not heals else Outcome.LOSS
     if theirs == 0:
@@ -228,8 +223,7 @@ def end_of(ours, theirs, heals, at_limit):  # type: ignore[no-untyped-def]
 def worth(gained, killed, lost, fallen, end, rewards):  # type: ignore[no-untyped-def]
     """SMAC's reward_battle: health and shields that enemies lost and the value of their deaths, the same of agents, and
     how the battle then stands. Where rewards are positive only, SMAC takes the absolute value, so that shields that
-    regenerate count as well.
-    """
+    regenerate count as well."""
     if rewards.sparse:
         return 1.0 if end == Outcome.WIN else -1.0 if end == Outcome.LOSS else 0.0
     if not rewards.only_positive:
@@ -251,8 +245,7 @@ def settle(  # type: ignore[no-untyped-def]
     outcome, dead,
 ):  # fmt: skip
     """Reward (B,), divided by `divisors` (B,), outcome (B,) and counts of the dead (B, 2) of a step between two
-    snapshots, each array (B, U); `steps` (B,) were played, this one included.
-    """
+    snapshots, each array (B, U); `steps` (B,) were played, this one included."""
     units = health.shape[1]
     for b in range(health.shape[0]):
         lost = add_points(0.0, 1.0, before_health[b], before_shield[b], 0, agents, 0.0)

@@ -43,8 +43,7 @@ class Squad:
 class Scenario:
     """`order` is what the map's script orders the enemies on spawn: ATTACK_MOVE to a point drawn evenly between the
     two of `order_segment`, HUNT (attack the agents wherever they are) or IDLE (stand and attack what comes into
-    reach). A generated scenario has no squads; its enemies are idle and under the map's script (engine/step.py).
-    """
+    reach). A generated scenario has no squads; its enemies are idle and under the map's script (engine/step.py)."""
 
     name: str
     agents: tuple[Squad, ...]

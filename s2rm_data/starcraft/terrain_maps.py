@@ -111,8 +111,7 @@ _ABOVE_CLIFF = "12abc%@"  # where a colossus can step: ground and the cliff face
 class Terrain:
     """`passable[plane, x, y]` for ground units, walkers (colossus) and fliers; `waypoint[plane, from, to]` is the
     cell to head for on the way from cell `from` to cell `to` (cell = 32 x + y): `to` itself where the way is
-    straight, -1 if there is none.
-    """
+    straight, -1 if there is none."""
 
     name: str
     pathing: NDArray[np.bool_]  # (32, 32) walkable for ground units; SMAC's pathing grid
@@ -175,8 +174,7 @@ def _height(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _waypoints(passable: NDArray[np.bool_]) -> NDArray[np.int16]:
     """For each pair of cells the farthest cell on the shortest way that can be reached in a straight line, -1 without a
-    way.
-    """
+    way."""
     inside = passable.ravel()
     xs, ys = np.nonzero(passable)
     if inside.sum() == (np.ptp(xs) + 1) * (np.ptp(ys) + 1):  # a rectangle: every way is straight

@@ -3,8 +3,7 @@
 Numbers are the game's own data (Liberty with the multiplayer overrides of VoidMulti, docs/fidelity/game_data.md), which
 a test holds them against: seconds are *Normal* seconds of 16 game loops, distances map units. Agents are the maps' own
 copies of the units, which no override reaches; where the two differ, an enemy's number has a name of its own.
-`Assumption:` marks what the data leave open.
-"""
+`Assumption:` marks what the data leave open."""
 
 from __future__ import annotations
 
@@ -175,8 +174,7 @@ def reach(attacker: UnitType, target: UnitType) -> float:
 def contact_distance(unit: UnitType, other: UnitType) -> float:
     """How near two units of the same plane come: both radii less a sixteenth; 0 for units that do not collide.
 
-    Measured in recordings for eight pairs of unit types, to 0.001. The export's separation radii do not tell it.
-    """
+    Measured in recordings for eight pairs of unit types, to 0.001. The export's separation radii do not tell it."""
     return unit.radius + other.radius - CONTACT_OVERLAP if unit.plane == other.plane else 0.0
 
 

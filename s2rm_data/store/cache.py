@@ -10,8 +10,7 @@ The name says what must be in it, so that any number of stores, runs and process
 with `pread`: unlike pages of a mapped file, what the system keeps of them is not memory of the process. Each is
 compared with its checksum, which the process keeps from when it checked or wrote the file; a file that has been
 changed, cut or removed since is fetched again. When the folder is full, the files go first that were used least
-recently.
-"""
+recently."""
 
 from __future__ import annotations
 

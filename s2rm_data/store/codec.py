@@ -10,8 +10,7 @@ An episode that ends early leaves the rest of its images blank. Zstd writes blan
 (RFC 8878, 3.1.1.2), four bytes for each 128 KiB, but reads all of it to find that out. What it writes for the data
 before does not depend on how much follows, so that the blocks of a longer blank end can be put behind them, byte for
 byte what the compressor would write. That holds for the versions of zstd known today, and is tried out once per process
-and level; where it does not hold, data are compressed whole.
-"""
+and level; where it does not hold, data are compressed whole."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ def _crc(data: bytes) -> bytes:
 
 def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = None) -> bytes:
     """One chunk's bytes; `values` has the chunk's full shape. Saying that only the first `used_nbytes` bytes may be
-    other than zero saves time and changes nothing else.
-    """
+    other than zero saves time and changes nothing else."""
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     data = little.data.cast("B") if little.size else memoryview(b"")
     compress = _thread.compressor(level).compress
@@ -118,8 +116,7 @@ def encode_chunk(values: NDArray[Any], level: int, used_nbytes: int | None = Non
 
 def check_chunk(data: bytes, nbytes: int, where: str) -> None:
     """Refuse a chunk whose checksum is wrong, or whose frame says that it holds other than `nbytes` bytes: what a frame
-    declares is what a decompressor allocates, whatever limit it is given.
-    """
+    declares is what a decompressor allocates, whatever limit it is given."""
     if len(data) < 4 or _crc(data[:-4]) != data[-4:]:
         raise DamagedStoreError(f"{where}: checksum does not match, the stored bytes have changed")
     try:
@@ -158,8 +155,7 @@ def index_nbytes(slots: int) -> int:
 
 def parse_index(data: bytes, where: str, *, chunks: int, nbytes: int) -> NDArray[np.uint64]:
     """(slots, 2) offsets and sizes from the last `index_nbytes(slots)` bytes of a shard. The first `chunks` slots must
-    be filled, without gaps, by the `nbytes` bytes before the index, and no others.
-    """
+    be filled, without gaps, by the `nbytes` bytes before the index, and no others."""
     if _crc(data[:-4]) != data[-4:]:
         raise DamagedStoreError(f"{where}: checksum of the chunk index does not match, the stored bytes have changed")
     index = np.frombuffer(data[:-4], dtype="<u8").reshape(-1, 2)

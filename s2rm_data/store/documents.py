@@ -1,6 +1,5 @@
 """What the documents of a store may say. A seal shows that a document is whole, not that it is harmless: everything in
-it is checked here, against bounds, before anything is allocated because of it. The writer keeps to the same bounds.
-"""
+it is checked here, against bounds, before anything is allocated because of it. The writer keeps to the same bounds."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ DTYPES = (
 
 def json_bytes(document: Any) -> bytes:
     """The one spelling of a metadata document: `json.dumps` with sorted keys and an indentation of 1, in half its time:
-    a store is opened as fast as its root can be spelled.
-    """
+    a store is opened as fast as its root can be spelled."""
     return (_spelled(document, "\n") + "\n").encode()
 
 

@@ -1,6 +1,5 @@
 """What exists at a place, and whether it is in the way of writing there: a store, one that has lost its root document,
-parts of one, something else or nothing; another kind of data, other settings, damage.
-"""
+parts of one, something else or nothing; another kind of data, other settings, damage."""
 
 from __future__ import annotations
 

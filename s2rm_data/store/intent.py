@@ -6,8 +6,7 @@ One commit, the replacement of the root, decides: before it, new objects are wri
 after it, the objects that it dropped are removed, which are listed too. So whoever finds an intent removes each name
 that is listed and is not in the manifest; nothing else is ever removed from a store. Groups that replace others are
 made under names of their own first. From the intent on it is only finished forward: their objects are moved to their
-place, and then the root says so.
-"""
+place, and then the root says so."""
 
 from __future__ import annotations
 

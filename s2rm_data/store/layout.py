@@ -1,6 +1,5 @@
 """Where things lie in the store and what their `zarr.json` says (Zarr v3 metadata): the same content always has the
-same bytes, those of `documents.json_bytes`, whatever library is installed.
-"""
+same bytes, those of `documents.json_bytes`, whatever library is installed."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ It lives in the attributes of the root group, the store's `zarr.json`, which is 
 
 `sha256` covers the rest of the document, and a file spelled in another way (`documents.json_bytes`) is damaged: no byte
 can change unnoticed. Consolidated metadata list complete groups alone, for other Zarr readers. To write it costs
-O(objects); the writer therefore commits many shards at once where that takes long.
-"""
+O(objects); the writer therefore commits many shards at once where that takes long."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ _SEAL = ',\n   "sha256": '
 @dataclass
 class Manifest:
     """`documents` are the metadata of the groups, their parents and arrays, by path: what Zarr readers consolidate.
-    `version` is that of the root document which says all this; None if it has not been written yet.
-    """
+    `version` is that of the root document which says all this; None if it has not been written yet."""
 
     groups: dict[str, GroupEntry] = field(default_factory=dict)
     objects: dict[str, Entry] = field(default_factory=dict)
@@ -195,8 +193,7 @@ def entry_of(place: Place, name: str, manifest: Manifest) -> Entry:
 
 def object_pieces(opened: OpenObject, where: StorePath, entry: Entry) -> Iterator[bytes]:
     """An open object in pieces, checked against the manifest: its size before anything is read, its SHA-256 in the end.
-    What takes the pieces must not be believed before the last one has come.
-    """
+    What takes the pieces must not be believed before the last one has come."""
     if opened.nbytes != entry.nbytes:
         raise DamagedStoreError(f"{where}: has {opened.nbytes} bytes where {entry.nbytes} were committed")
     digest = hashlib.sha256()

@@ -4,8 +4,7 @@
     _parts/00003-of-00020.json    what part 3 has made: object name -> size and SHA-256
 
 Both are sealed. A part writes its shards under their final names and then says so in its own document; `merge` enters
-all of them in the root at once and removes `_parts`. Two runs of one part write the same bytes and need no lock.
-"""
+all of them in the root at once and removes `_parts`. Two runs of one part write the same bytes and need no lock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Where a store lies: a folder, a prefix of a bucket, or what a plug-in brings, with the same promises. A writer holds
-a lock in a folder (`places/folder.py`); in a bucket (`places/bucket.py`) the root is replaced by compare-and-swap.
-"""
+a lock in a folder (`places/folder.py`); in a bucket (`places/bucket.py`) the root is replaced by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ class Place(ABC):
 
     `schemes` begin the addresses of such places, as in scheme://NAME; `form` is what follows. Root documents are not to
     be replaced more often than every `least_commit_seconds`. `locks`: `writing` keeps others out; elsewhere
-    `replace_root` has to notice them.
-    """
+    `replace_root` has to notice them."""
 
     schemes: ClassVar[tuple[str, ...]] = ()
     form: ClassVar[str] = "NAME"
@@ -129,8 +127,7 @@ class Place(ABC):
 
     def move(self, pairs: Mapping[str, str]) -> None:
         """Give objects other names, in place of what has these; one that is not there has been moved before. An
-        interrupt may leave both names, of which the first ones are removed later.
-        """
+        interrupt may leave both names, of which the first ones are removed later."""
         for source, target in pairs.items():
             if self.has(source):
                 self.write_whole(target, [self.read(source, sys.maxsize)], replace=True)

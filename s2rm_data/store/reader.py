@@ -2,8 +2,7 @@
 an error that names the object, never a fill value. What documents say is checked before anything is allocated.
 
 An object is checked whole (kind of file, size, SHA-256) when it is first touched or has been written to since, and
-chunk by chunk (crc32c, size) at every read. Links are not followed. Reading is thread-safe.
-"""
+chunk by chunk (crc32c, size) at every read. Links are not followed. Reading is thread-safe."""
 
 from __future__ import annotations
 
@@ -154,8 +153,7 @@ class StoredArray:
 
 class Group:
     """One split: its arrays by name, its settings and its other attributes. `in_shards`: its sequences lie in the
-    shards of its arrays, in order; for a copy that holds only some, they do not.
-    """
+    shards of its arrays, in order; for a copy that holds only some, they do not."""
 
     in_shards = True
 
@@ -237,8 +235,7 @@ class Group:
 
     def content_digest(self) -> str:
         """SHA-256 of names, types, shapes and the compressed chunks in order: the same for any number of shards.
-        Compressed, because the raw images of a large StarCraft II split are a thousand times as many bytes.
-        """
+        Compressed, because the raw images of a large StarCraft II split are a thousand times as many bytes."""
         digest = hashlib.sha256()
         for name, array in sorted(self.arrays.items()):
             layout = array.layout

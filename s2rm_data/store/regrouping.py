@@ -1,8 +1,7 @@
 """Removing and renaming groups, with the promises of every other write: one commit decides, and a kill loses nothing.
 
 Removing commits a manifest without the group first, and then removes its objects. Renaming writes every object under
-its new name, commits a manifest that has the new names only, and removes the old ones. The intent lists all of them.
-"""
+its new name, commits a manifest that has the new names only, and removes the old ones. The intent lists all of them."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from s2rm_data.store.reader import Group, Store
 @dataclass
 class Report:
     """`problems` name the object first. `digests`: group -> content digest, of those without a problem. `notes` say
-    what is not finished because somebody is writing it.
-    """
+    what is not finished because somebody is writing it."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -33,8 +32,7 @@ class Report:
 
 def verify(path: str | os.PathLike[str] | Url, progress: Progress | None = None) -> Report:
     """All problems of a store, not only the first; none means that every byte is as it was committed, and that every
-    document and chunk says what it can. What a writer at work has not committed yet is no problem.
-    """
+    document and chunk says what it can. What a writer at work has not committed yet is no problem."""
     report = Report()
     written = _is_being_written(path)
     try:

@@ -7,8 +7,7 @@
         writer.commit()                                    # also done now and then, and at the end
 
 A shard's objects are written whole first; the commit is the replacement of the manifest. A kill leaves the manifest of
-the last commit, and objects that it does not name, which are written again with the same bytes when it is resumed.
-"""
+the last commit, and objects that it does not name, which are written again with the same bytes when it is resumed."""
 
 from __future__ import annotations
 
@@ -122,8 +121,7 @@ class StoreWriter:
     def begin(self, spec: SplitSpec, *, overwrite: bool = False) -> SplitWriter:
         """The writer of a split; refuses one that is there with other settings, unless told to overwrite it. An
         unfinished split of the same settings, which an interrupted run left, is continued in either case. Another one
-        stays until what replaces it, which is made beside it, is complete (`finish`).
-        """
+        stays until what replaces it, which is made beside it, is complete (`finish`)."""
         if spec.group.endswith(REPLACEMENT):
             raise UsageError(f"{spec.group}: names that end with {REPLACEMENT} are those of groups that replace others")
         if spec.group in self.manifest.groups:
@@ -216,8 +214,7 @@ class StoreWriter:
 
     def _restore_documents(self) -> None:
         """Put the metadata of new groups right: without a lock, another writer may have removed or replaced them just
-        before they were committed. It has lost, and learns that when it commits.
-        """
+        before they were committed. It has lost, and learns that when it commits."""
         for name, data in ({} if self.place.locks else self._created).items():
             if not is_sound(self.place, name, Entry.of([data])):
                 self.place.write_whole(name, [data], replace=True)

@@ -4,8 +4,7 @@
     zarr.open_group(s2.zarr_store("s3://mine/data.zarr"), mode="r")["bballs/train/frames"][0]
 
 zarr-python itself takes an object that is missing for one that was never written, and reads zeros. Here it is an error
-that names it, as is an object that has changed, and a group that is not complete.
-"""
+that names it, as is an object that has changed, and a group that is not complete."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 runs/NAME/                  one run; with several seeds, the fine-tuning of the best
 runs/NAME/seeds/<seed>/     the runs it was chosen from
-runs/NAME/protocol.json     how many there are to be; in the end which failed and which was the best
-"""
+runs/NAME/protocol.json     how many there are to be; in the end which failed and which was the best"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Sweeps: the same training with several values of some fields, as one command that can be resumed.
 
 runs/sweep/lr=0.001,seed=0/     one run folder per point
-runs/sweep/sweep.json           the fields that were swept, and how each point ended
-"""
+runs/sweep/sweep.json           the fields that were swept, and how each point ended"""
 
 import hashlib
 import itertools

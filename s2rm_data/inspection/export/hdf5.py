@@ -2,8 +2,7 @@
 
 The HDF5 library crashes (SIGSEGV) when it closes a file that the disk refused a part of, or that a signal interrupted.
 Here it writes to a file that refuses nothing, whose first error is told once the library has closed its own; and in a
-thread, in which no signal raises anything.
-"""
+thread, in which no signal raises anything."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Parquet files, one row per sequence, as `datasets.load_dataset("parquet", ...)` of Hugging Face reads them.
 
 Arrays keep their shape and type: they are the library's `Array2D` to `Array5D`, whose description it keeps in the file.
-The group's attributes are in the schema's metadata, under `s2rm-data`.
-"""
+The group's attributes are in the schema's metadata, under `s2rm-data`."""
 
 # N sequences of a block
 

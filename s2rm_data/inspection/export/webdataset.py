@@ -3,8 +3,7 @@
     000000.tar    00000000.npz, 00000001.npz, ...: all arrays of a sequence, compressed
     attributes.json
 
-`webdataset.WebDataset("exports/bballs-train/{000000..000003}.tar").decode()` gives each as `sample["npz"]`.
-"""
+`webdataset.WebDataset("exports/bballs-train/{000000..000003}.tar").decode()` gives each as `sample["npz"]`."""
 
 from __future__ import annotations
 

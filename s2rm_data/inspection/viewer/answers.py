@@ -3,8 +3,7 @@
     Answers(store).answer("episode", {"group": "bballs/train", "number": "7"})
 
 Everything is read through `Store`, which checks it. Models answer through a `Predictor`, which only the command line
-makes: nothing here imports torch.
-"""
+makes: nothing here imports torch."""
 
 from __future__ import annotations
 

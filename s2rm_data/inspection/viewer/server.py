@@ -1,8 +1,7 @@
 """The viewer's server: loopback only, GET only, a fixed list of addresses, and no name but the loopback's.
 
 A page from elsewhere that a browser has open must not reach it: requests under another host name (DNS rebinding) or
-from another site are refused, nothing may be framed, and no answer is shared across origins.
-"""
+from another site are refused, nothing may be framed, and no answer is shared across origins."""
 
 from __future__ import annotations
 

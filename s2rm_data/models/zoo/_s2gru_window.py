@@ -3,8 +3,7 @@
 Autograd would keep and pass back what each of some forty small operations made. Here a step's states are passed back by
 hand, and what does not recur, such as the gradients of weights and of encoded views, is multiplied once for all steps.
 
-Legend: T steps, B batch, A views, M modules, K heads, D key size, E encoding, H hidden, G gate units.
-"""
+Legend: T steps, B batch, A views, M modules, K heads, D key size, E encoding, H hidden, G gate units."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ convolutional recurrent networks (Shi et al. 2015, Ballas et al. 2016) are told 
 on the grid where they were taken, and queries are read off where they are asked.
 
 Legend: B sequences, T steps, V views, N = B T grids, Q queries of each, P of them that are drawn, H hidden size,
-Y x X cells of the grid, C x I x J an image.
-"""
+Y x X cells of the grid, C x I x J an image."""
 
 from __future__ import annotations
 
@@ -98,8 +97,7 @@ class PixelDrawer(nn.Module):
 
 def pixels_of(config: ConvGRUConfig, position: Tensor) -> tuple[Tensor, tuple[int, int]]:
     """(N, K, 2) -> (N, K, I, J): numbers of the pixels of images there, and the size of the picture, which has a margin
-    for what lies outside the arena.
-    """
+    for what lies outside the arena."""
     (rows, columns), (height, width) = config.image_size, (cells * config.patch for cells in config.grid)
     x, y = position.round().long().unbind(-1)
     row = y.clamp(0, height - 1).unsqueeze(-1) + torch.arange(rows, device=position.device)
@@ -110,8 +108,7 @@ def pixels_of(config: ConvGRUConfig, position: Tensor) -> tuple[Tensor, tuple[in
 
 class ThingReader(nn.Module):
     """Images of cells that are mostly empty: what is in a cell, as features where it lies; the mean of all that lie in
-    one cell of the grid.
-    """
+    one cell of the grid."""
 
     offsets: Tensor
     empty: Tensor
@@ -143,8 +140,7 @@ class ThingReader(nn.Module):
 
     def places(self, occupied: Tensor) -> tuple[Tensor, Tensor]:
         """Numbers of the views and cells that are read: those that are occupied; in fixed shapes for compiled code and
-        GPUs, MOST_OCCUPIED of each view, occupied ones first.
-        """
+        GPUs, MOST_OCCUPIED of each view, occupied ones first."""
         if occupied.device.type == "cpu" and not torch.compiler.is_compiling():
             view, cell = occupied.nonzero(as_tuple=True)
             return view, cell
@@ -183,17 +179,14 @@ class ThingDrawer(nn.Module):
         """Between the four nearest parts: grids (N, Y', X', F), their numbers (P,), points (P, K, 2) -> (P, K, F)."""
         place = point * (FINER / self.config.patch) - 0.5
         low = place.floor()
-        share, low = (place - low).unsqueeze(-1), low.long()
-        found: Tensor | float = 0.0
+        share, low = place - low, low.long()
+        shares = torch.stack([1 - share, share]).unsqueeze(-1)
+        found = torch.zeros((), dtype=fine.dtype, device=fine.device)
         for right, below in ((0, 0), (1, 0), (0, 1), (1, 1)):
             x = (low[..., 0] + right).clamp(0, fine.shape[2] - 1)
             y = (low[..., 1] + below).clamp(0, fine.shape[1] - 1)
             number = (of.unsqueeze(1) * fine.shape[1] + y) * fine.shape[2] + x
-            weight = (share[..., 0, :] if right else 1 - share[..., 0, :]) * (
-                share[..., 1, :] if below else 1 - share[..., 1, :]
-            )
-            found = found + weight * F.embedding(number, fine.flatten(0, 2))
-        assert isinstance(found, Tensor)
+            found = found + shares[right, :, :, 0] * shares[below, :, :, 1] * F.embedding(number, fine.flatten(0, 2))
         return found
 
 

@@ -1,7 +1,6 @@
 """The API's protocol: whether its packages are installed and fit together, and its numbers for units and abilities.
 
-Checked once and said clearly; used by the server and by the client alike.
-"""
+Checked once and said clearly; used by the server and by the client alike."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ def require_protocol() -> ModuleType:
     """`s2clientprotocol.sc2api_pb2`, or an error that says what to install.
 
     Two packages bring the module `s2clientprotocol`: the old one of that name, which pysc2 asks for and which today's
-    protobuf refuses, and `pys2clientprotocol`, which works. The one installed last has overwritten the other.
-    """
+    protobuf refuses, and `pys2clientprotocol`, which works. The one installed last has overwritten the other."""
     try:
         return importlib.import_module("s2clientprotocol.sc2api_pb2")
     except ModuleNotFoundError:

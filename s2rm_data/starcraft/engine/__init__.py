@@ -6,8 +6,7 @@
 
 `layout` says where a battle's numbers lie, `chance` draws, `combat` hits and heals, `motion` walks, `loop` is one
 game loop, `step` one SMAC step, `batch` the class. Battle b is a function of (scenario, seeds[b], its actions) alone,
-bit for bit, in a batch of any size.
-"""
+bit for bit, in a batch of any size."""
 
 from s2rm_data.starcraft.engine.batch import ENEMY_ORDERS, Engine, Orders
 

@@ -1,8 +1,7 @@
 """An arena: one battle whose armies change while it runs, for clients that create and remove units themselves.
 
 Slots stay in the order in which units came, agents before enemies. An arena in which the units of a scenario stand is
-that scenario's battle, bit for bit: empty slots and the slots of the dead decide nothing.
-"""
+that scenario's battle, bit for bit: empty slots and the slots of the dead decide nothing."""
 
 # U units of both sides, agents first
 
@@ -63,8 +62,7 @@ class Arena(Engine):
 
     def order_to(self, slot: int, kind: int, goal: tuple[float, float]) -> None:
         """`order` to a point relative to the map's centre, so that not even the shift to map coordinates rounds it. Who
-        is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living.
-        """
+        is sent on an attack-move looks for targets at a phase of its own, drawn by its number among the living."""
         if kind == Order.ATTACK_MOVE and self.ints[0, at.ORDER, slot] != kind:
             self.ints[0, at.SCAN_WAIT, slot] = self._look_phase(int(self.alive[:slot].sum()))[0]
         order_unit(self.floats, self.ints, self._table, 0, slot, kind, -1, *goal)

@@ -48,8 +48,7 @@ class Engine:
     that are alike start as mirror images, which the game does not. `jitter` off makes every weapon period exact.
     `head_start` off leaves out the loop that enemies have walked when SMAC first observes. `enemy_order` is one of
     ENEMY_ORDERS. `position` (U, 2), map coordinates, replaces formation, numbering and head start, for tests and
-    clients that place units themselves.
-    """
+    clients that place units themselves."""
 
     def __init__(
         self,
@@ -189,8 +188,7 @@ class Engine:
 
     def _own_goals(self, army: slice | list[int], goal: NDArray[np.float64]) -> NDArray[np.float64]:
         """(B, n, 2) goals of an army under one order: units keep their places around the army's centre, so that all
-        walk parallel ways; who would end in a wall goes to the point itself.
-        """
+        walk parallel ways; who would end in a wall goes to the point itself."""
         place = np.stack([self.floats[:, at.X, army], self.floats[:, at.Y, army]], axis=-1)  # (B, n, 2)
         own = goal[:, None] + place - place.mean(axis=1, keepdims=True)
         cells = np.clip(np.floor(own + CENTRE).astype(np.int64), 0, SIZE - 1)

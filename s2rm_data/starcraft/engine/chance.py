@@ -52,8 +52,7 @@ def jitter(words):  # type: ignore[no-untyped-def]
 @inner
 def shuffle(ints, count, words):  # type: ignore[no-untyped-def]
     """Shuffle the first `count` slots of the update queue; sixteen draws of 16 bits out of one call of the generator.
-    The larger of two chances differs from the smaller by at most count / 65536, evenly for both sides.
-    """
+    The larger of two chances differs from the smaller by at most count / 65536, evenly for both sides."""
     last = count - 1
     while last > 0:
         draw = philox(words[SEED], DOMAIN, words[NEXT_DRAW], _ZERO)

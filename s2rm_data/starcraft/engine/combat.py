@@ -88,8 +88,7 @@ def die(floats, ints, stats, u):  # type: ignore[no-untyped-def]
 @inner
 def _alarm(ints, agents, target):  # type: ignore[no-untyped-def]
     """Let all of the target's side who have no target look for one at once. Inferred: in 3m and 8m most enemies who
-    have not stopped yet do so in the loop after the agents' first shot.
-    """
+    have not stopped yet do so in the loop after the agents' first shot."""
     first, stop = (0, agents) if target < agents else (agents, ints.shape[1])
     for w in range(first, stop):
         if ints[at.FOCUS, w] < 0:
@@ -278,8 +277,7 @@ def acquire(floats, ints, stats, agents, u, focus, loop, words, near):  # type: 
     """The enemy to attack next, -1 = none. Who attacks u, and medivacs, come first, attackers also from beyond the scan
     range; then who is in reach, one by chance, anew for every shot; then the present target, else the nearest. Slots
     are read upward in odd loops and downward in even ones, so that equal distances favour no slot. `near` is scratch
-    space.
-    """
+    space."""
     a = ints[at.KIND, u]
     first, stop = (agents, ints.shape[1]) if u < agents else (0, agents)
     best, best_rank, best_sq, found = -1, NOT_SEEN, _NEVER, 0

@@ -4,8 +4,7 @@ All numbers of a battle stand side by side: `floats[b]` (FLOAT_ROWS, U) float64 
 row per quantity, one column per unit. Compiled functions take these, the table `stats`, and `agents`, how many of the
 first slots are agents: plain arrays, because a tuple of arrays costs an atomic reference count at every access.
 Positions are relative to the map's centre, so that a reflected battle is the exact negative. Import it as `at`:
-`floats[at.HEALTH, u]`, `stats[kind, at.SPEED]`; u and v are slots.
-"""
+`floats[at.HEALTH, u]`, `stats[kind, at.SPEED]`; u and v are slots."""
 
 # B battles, U units of both sides, K = 11 unit-type numbers (0 unused)
 
@@ -165,8 +164,7 @@ def _is_melee(unit: UnitType) -> bool:
 def _rooted_loops(unit: UnitType) -> float:
     """How long a unit without new orders stays where it is after its first hit. From the game's data: the hits of a
     zealot are a channelled burst, and its backswing follows the last of them. Inferred (lengths of corridor and
-    bane_vs_bane): other hand weapons do not root.
-    """
+    bane_vs_bane): other hand weapons do not root."""
     burst_s = (unit.hits - 1) * unit.hit_gap_s
     rooted_s = 0.0 if _is_melee(unit) and burst_s == 0.0 else burst_s + unit.backswing_s
     return rooted_s * LOOPS_PER_SECOND

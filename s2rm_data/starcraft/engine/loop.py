@@ -119,8 +119,7 @@ def _fire_turret(floats, ints, stats, agents, u, loop, words, near):  # type: ig
     fires under every order, also while it walks, and no order breaks the shot off. Who is ordered to attack somebody in
     reach fires at that one, as `_attack` does; else one of those in reach is drawn. Agents, who acquire nobody by
     themselves, have to have fired by order before: so they do in all recordings, and without that untrained agents'
-    return on 1c3s5z is 18% too high. Nobody fires in the loop before the first orders.
-    """
+    return on 1c3s5z is 18% too high. Nobody fires in the loop before the first orders."""
     if floats[at.TURRET_WINDUP, u] > 0.0:
         target = ints[at.TURRET_TARGET, u]
         if floats[at.HEALTH, target] > 0.0:
@@ -146,8 +145,7 @@ def _fire_turret(floats, ints, stats, agents, u, loop, words, near):  # type: ig
 @inner
 def _treat(floats, ints, stats, u, target, ordered):  # type: ignore[no-untyped-def]
     """Heal the target, if `ordered` to; returns whether to walk toward it instead. Inferred (MMM2): the enemies'
-    medivac, which nobody orders to, stops for the hurt and heals nobody; what keeps it from healing is unknown.
-    """
+    medivac, which nobody orders to, stops for the hurt and heals nobody; what keeps it from healing is unknown."""
     _face(floats, u, target)
     near_enough = reaches_patient(floats, ints, stats, u, target)
     if near_enough and ordered:

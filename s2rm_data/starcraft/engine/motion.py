@@ -4,8 +4,7 @@ First every walker chooses its step: straight ahead, or, if that leads into some
 direction turned by 30 to 150 degrees, beginning on the side of the shorter way around. Then those whose steps overlap
 part: walkers push each other, the larger giving way more, and push idle friends out of their way; so a touching block
 moves as one body. Who still would overlap or end in a wall turns its step, or else stays. Nobody moves farther than
-its own legs carry it, deeper than _DEEPEST into another, or onto a cell its plane cannot pass.
-"""
+its own legs carry it, deeper than _DEEPEST into another, or onto a cell its plane cannot pass."""
 
 # U units; floats (FLOAT_ROWS, U), ints (INT_ROWS, U) state of one battle; stats unit-type table; u, v slots;
 # land (3, 32, 32) passable cells; ways waypoints
@@ -130,8 +129,7 @@ def _obstacle(floats, ints, stats, agents, u, x, y, near):  # type: ignore[no-un
 @inner
 def _detours(floats, ints, stats, u, ahead_x, ahead_y, near):  # type: ignore[no-untyped-def]
     """How far u has to step aside, to the left and to the right, to pass everybody who stands within a few units ahead.
-    The first round writes them to near, further rounds see whether stepping aside met others of them.
-    """
+    The first round writes them to near, further rounds see whether stepping aside met others of them."""
     x, y, k = floats[at.X, u], floats[at.Y, u], ints[at.KIND, u]
     first = at.NEAR * ints.shape[1]
     stop, left, right, moved = first, 0.0, 0.0, False
@@ -211,8 +209,7 @@ def _go_around(floats, ints, stats, agents, land, u, v, ahead_x, ahead_y, words,
 def _pace(floats, ints, stats, u, distance, loop):  # type: ignore[no-untyped-def]
     """Speed in this loop toward a point that far away. Measured (MMM2): a medivac brakes in time to stop at its goal, 2
     ahead; in the third step of such orders it flies 1.2105, which is 17 + 18 + 19 + 18 + 17 + 16 + 15 + 14 times what
-    it gains in a loop.
-    """
+    it gains in a loop."""
     pace = floats[at.PACE, u] if ints[at.MOVED_LOOP, u] >= loop - 1 else 0.0
     top, gain = stats[ints[at.KIND, u], at.SPEED], stats[ints[at.KIND, u], at.ACCELERATION]
     brakes = pace * pace >= 2.0 * gain * distance
@@ -397,8 +394,7 @@ def _part(floats, ints, stats, agents, queued, near):  # type: ignore[no-untyped
 @inner
 def walk_all(floats, ints, stats, agents, land, ways, walkers, queued, loop, words, near):  # type: ignore[no-untyped-def]
     """One loop of walking for the first `walkers` of near[WALKERS], each toward its point (WALK_X, WALK_Y); `queued`
-    units have their turns in the order of the queue.
-    """
+    units have their turns in the order of the queue."""
     units = ints.shape[1]
     left = _set_all_out(floats, ints, stats, ways, walkers, loop, near)
     _look_around(floats, ints, stats, near)

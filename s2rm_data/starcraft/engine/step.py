@@ -2,8 +2,7 @@
 
 Agents' actions as a client of the API gives them, and what such a client sees: positions and stats in float32. So a
 battle runs as it does for a SMAC that is connected to the server. SMACv2's map 32x32_flat has a script: every half
-second it orders each enemy that has no order to attack the agent nearest to it.
-"""
+second it orders each enemy that has no order to attack the agent nearest to it."""
 
 # B battles, U units of both sides (agents first), N agents; floats (B, FLOAT_ROWS, U), ints (B, INT_ROWS, U), stats
 # unit-type table
@@ -86,8 +85,7 @@ def look_batch(floats, position, health, shield, energy, cooldown):  # type: ign
 def _run_script(floats, ints, stats, agents):  # type: ignore[no-untyped-def]
     """SMACv2's script, of one battle. What a unit cannot hit it is ordered to attack in vain. Assumption: it comes at
     the beginning of a step (in the game it depends on how long the game has run), and who has picked a target by itself
-    is without an order.
-    """
+    is without an order."""
     for u in range(agents, ints.shape[1]):
         if ints[at.ORDER, u] != Order.IDLE or floats[at.HEALTH, u] <= 0.0:
             continue
@@ -115,8 +113,7 @@ def _step_battle(  # type: ignore[no-untyped-def]
 ):
     """One step of one battle; returns SMAC's reward, scaled so that a whole battle brings 20. smacv2 scales by the
     enemies of an environment's first episode; here each episode is scaled by its own. In which order points are added
-    up decides the last bits of stored rewards: SMACv2's count each death at once.
-    """
+    up decides the last bits of stored rewards: SMACv2's count each death at once."""
     units, health, shield, kind = ints.shape[1], floats[at.HEALTH], floats[at.SHIELD], ints[at.KIND]
     each = rewards.death_value if rewards.clipped else 0.0
     points = add_points(0.0, 1.0, health, shield, agents, units, each)

@@ -2,8 +2,7 @@
 
     from s2rm_data.starcraft.envs import StarCraft2Env, vector_env
 
-Each name is imported when it is first used. docs/environments.md describes them.
-"""
+Each name is imported when it is first used. docs/environments.md describes them."""
 
 from __future__ import annotations
 

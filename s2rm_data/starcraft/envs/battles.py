@@ -1,8 +1,7 @@
 """Battles of one scenario, stepped together under SMAC's rules of observing, rewarding and ending.
 
 What every environment of this package is made of. All is arrays over battles and compiled code: no Python object per
-unit, agent or battle. The options are those of SMAC's environment, with what only the real game has refused by name.
-"""
+unit, agent or battle. The options are those of SMAC's environment, with what only the real game has refused by name."""
 
 # n battles, U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
 
@@ -139,8 +138,7 @@ class BattleBatch:
     """`count` battles. `begin` starts some of them; `step` plays all; the rest tells how they stand.
 
     After a step: `reward` (n,), `outcome` (n,) codes.Outcome, `dead` (n, 2) how many agents and enemies have fallen.
-    A battle that is over has to be begun anew before the next step.
-    """
+    A battle that is over has to be begun anew before the next step."""
 
     def __init__(self, options: EnvOptions, count: int) -> None:
         self.options, self.count = options, count
@@ -216,8 +214,7 @@ class BattleBatch:
 
     def step(self, actions: NDArray[np.int64], *, by_rules: bool = True) -> None:
         """One step of every battle; actions (n, N) are not checked against the masks. `by_rules` off: attacks neither
-        fail nor need a target in reach, as those of SMACv2's heuristic.
-        """
+        fail nor need a target in reach, as those of SMACv2's heuristic."""
         before = self.snapshot
         orders = actions if self.looking is None else self.features.turn(actions, self.looking)
         self.engine.act(self.succeeding(actions, orders) if by_rules else orders, self.options.move_amount)
@@ -236,8 +233,7 @@ class BattleBatch:
 
     def succeeding(self, actions: NDArray[np.int64], orders: NDArray[np.int64]) -> NDArray[np.int64]:
         """Orders (n, N) without those of SMACv2's agents whose attack fails or, if masks allow it, has no target in
-        reach: they carry out their last order.
-        """
+        reach: they carry out their last order."""
         if self.options.action_mask and (self.knowledge is None or self.options.capabilities.attack is None):
             return orders
         vain = np.zeros(actions.shape, dtype=np.bool_)
@@ -249,8 +245,7 @@ class BattleBatch:
 
     def _run(self, before: Snapshot) -> None:
         """The loops of a step. SMACv2 kills whose health was below its level before the step, some loops from its
-        end.
-        """
+        end."""
         loops = self.options.step_mul or 0
         if self.knowledge is None or self.options.capabilities.health is None:
             self.engine.run_loops(loops)

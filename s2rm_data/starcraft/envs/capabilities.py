@@ -6,8 +6,7 @@
 
 And SMACv2's extended partial observability (EPO): of an enemy that comes into sight, its first observer tells each
 other agent with the chance `prob_obs_enemy`, until it or that agent is dead. Agents observe the enemies after the last
-one (by number) that they were not told of, as SMACv2's class does: it clears what it wrote of the enemies before.
-"""
+one (by number) that they were not told of, as SMACv2's class does: it clears what it wrote of the enemies before."""
 
 # n battles, N agents, E enemies
 

@@ -5,8 +5,7 @@
 
 Gymnasium has no agents: an action is that of all agents (N,), an observation theirs (N, O), the reward the team's.
 `SMAC-agents-v0` keeps them apart, as EPyMARL takes environments: a tuple of N actions, a tuple of N observations.
-`SMAC/3m-v0`, `SMAC-agents/3m-v0` and so on are for programs that take nothing but an id.
-"""
+`SMAC/3m-v0`, `SMAC-agents/3m-v0` and so on are for programs that take nothing but an id."""
 
 # n battles, N agents, A actions, O and S sizes of observation and state
 
@@ -38,8 +37,7 @@ class TeamEnv(Rendered, gymnasium.Env):
     """One battle. `info` holds `action_mask` (N, A), unless `mask` puts it into the observation, and `state` (S,).
 
     Other options are those of `VectorEnv`. A sample of the action space knows no masks: try it with
-    illegal_actions="stop".
-    """
+    illegal_actions="stop"."""
 
     metadata = {"render_modes": list(MODES), "render_fps": FRAMES_PER_SECOND}
 
@@ -87,8 +85,7 @@ class TeamEnv(Rendered, gymnasium.Env):
 
 class AgentsEnv(TeamEnv):
     """One battle whose agents are told apart, by default with a stop in place of what masks forbid, which EPyMARL does
-    not know.
-    """
+    not know."""
 
     def __init__(self, map_name: str = "8m", **options: Any) -> None:
         super().__init__(map_name, **{"illegal_actions": "stop", **options, "mask": "info"})
@@ -106,8 +103,7 @@ class TeamVectorEnv(Rendered, gymnasium.vector.VectorEnv):
     """`VectorEnv` under Gymnasium's interface, with its three ways to begin the battle after one that ended.
 
     `autoreset_mode`: "SameStep" begins it in the same step, with `final_obs` and `final_info` of the old one;
-    "NextStep" in the next, whose actions are ignored; "Disabled" leaves it to reset(options={"reset_mask": mask}).
-    """
+    "NextStep" in the next, whose actions are ignored; "Disabled" leaves it to reset(options={"reset_mask": mask})."""
 
     metadata = {"render_modes": list(MODES), "render_fps": FRAMES_PER_SECOND, "autoreset_mode": AutoresetMode.SAME_STEP}
 

@@ -51,8 +51,7 @@ class SmacParallelEnv(Rendered, ParallelEnv):
     An observation is a dictionary: `observation` (O,), or the polar images, and `action_mask` (A,) int8. With
     `mask="info"` the mask is in `info`, and with "rllib" the first key is `observations`. Actions have SMAC's numbers.
     An agent that dies is terminated and leaves `agents`; actions that still come for it are ignored. The battles of a
-    seed are those of the first environment of a `VectorEnv` of that seed.
-    """
+    seed are those of the first environment of a `VectorEnv` of that seed."""
 
     metadata = {
         "name": "s2rm_smac_v0",

@@ -26,8 +26,7 @@ _MARGIN = 1  # cells around the walkable part of the map
 class Renderer:
     """What environments render with: `mode` "rgb_array" returns frames, "human" shows them: as a picture in a notebook,
     else in a window (pygame). Battles of one scenario, the longer side of the map's walkable part `size` pixels, north
-    at the top.
-    """
+    at the top."""
 
     def __init__(self, battles: BattleBatch, mode: str, size: int = 512) -> None:
         if mode not in MODES:

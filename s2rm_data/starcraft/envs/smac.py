@@ -2,8 +2,7 @@
 
     from s2rm_data.starcraft.envs import StarCraft2Env                                   # instead of smac.env
 
-For the same seed and actions it gives what SMAC's own class gives when it plays the engine through `sc2-server`.
-"""
+For the same seed and actions it gives what SMAC's own class gives when it plays the engine through `sc2-server`."""
 
 # U units of both sides (agents first), N agents, A actions, O and S sizes of observation and state
 
@@ -97,8 +96,7 @@ class StarCraft2Env(SmacQueries):
 
     The arguments that are keywords only are SMACv2's, and `enemy_order`: "random" numbers the enemies anew in every
     battle, as the game does, "created" in the order in which they are created. SMACv2's scenarios
-    (`10gen_protoss_5_vs_5`) are maps as well.
-    """
+    (`10gen_protoss_5_vs_5`) are maps as well."""
 
     def __init__(
         self,
@@ -252,8 +250,7 @@ class StarCraft2Env(SmacQueries):
     def _heuristic_actions(self) -> NDArray[np.int64]:
         """SMAC's heuristic, in place of the actions that are given: attack the nearest enemy until it is dead, heal the
         nearest hurt; `heuristic_rest` walks toward a target out of reach. By smac/env/starcraft2/starcraft2.py,
-        including that the dead choose as well, to no effect.
-        """
+        including that the dead choose as well, to no effect."""
         seen, N, attack_at = self._battles.snapshot, self.n_agents, self._battles.features.attack_at
         position, health = seen.position[0].astype(np.float64), seen.health[0]
         hurt = ~self._healer & (health < self._full)
@@ -362,8 +359,7 @@ class StarCraft2Env(SmacQueries):
     def save_replay(self) -> Path:
         """Save the battle so far: JSON with its seed and every order, of which the engine makes the same battle again.
 
-        It goes to `replay_dir`, or the current folder, under `replay_prefix` or the map's name, and the time.
-        """
+        It goes to `replay_dir`, or the current folder, under `replay_prefix` or the map's name, and the time."""
         self._require_battle()
         if self.episode_config:
             raise UsageError(

@@ -31,8 +31,7 @@ class StarCraftCapabilityEnvWrapper(MultiAgentEnv):
 
     `map_name` is `10gen_protoss`, `10gen_terran` or `10gen_zerg`; the armies' sizes are in `capability_config`. The
     other arguments are those of `StarCraft2Env`, with SMACv2's defaults: `use_unit_ranges` is off, and `prob_obs_enemy`
-    is 1, which has the agents forget as SMACv2's do; with None they observe all they see.
-    """
+    is 1, which has the agents forget as SMACv2's do; with None they observe all they see."""
 
     def __init__(self, *, capability_config: dict[str, Any], map_name: str = "10gen_terran", **options: Any) -> None:
         if map_name not in MAPS:
@@ -53,8 +52,7 @@ _PACKAGES = ("smac", "smacv2")
 
 def install_as(package: str) -> None:
     """Put this package's classes under the names of `smac` or `smacv2`, for code that imports those in its own files:
-    `smac.env.StarCraft2Env` is then ours. Call it before that code is imported, in every process that is not forked.
-    """
+    `smac.env.StarCraft2Env` is then ours. Call it before that code is imported, in every process that is not forked."""
     if package not in _PACKAGES:
         raise UsageError(f"install_as got {package!r}{did_you_mean(str(package), _PACKAGES, 'give smac or smacv2')}")
     loaded = sys.modules.get(package)

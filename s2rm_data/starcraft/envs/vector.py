@@ -6,8 +6,7 @@ while learning:
     actions = policy(observation, info["available"])                              # (256, 8)
     observation, reward, terminated, truncated, info = envs.step(actions)
 
-The polar images of this project as observations: what an agent sees now, and what it saw its team do last.
-"""
+The polar images of this project as observations: what an agent sees now, and what it saw its team do last."""
 
 # n battles, N agents, A actions, O and S sizes of observation and state, I x J polar cells
 
@@ -58,8 +57,7 @@ class VectorEnv:
     (n, S), `battle_won`, `dead_allies`, `dead_enemies` of the step, and `episode` (n,), the number k of each battle.
     A battle that ends is replaced at once: `observation`, `available` and `state` are those of the new battle, and
     those at the end of the old ones are in `final_observation` and `final_state`, for the environments `final_rows`.
-    Spaces are Gymnasium's, where it is installed.
-    """
+    Spaces are Gymnasium's, where it is installed."""
 
     def __init__(
         self,
@@ -128,8 +126,7 @@ class VectorEnv:
 
         Returns the observation, reward (n,) of each team, terminated (n,) by one army's end, truncated (n,) by the
         limit of steps, and info. With `replace` off, a battle that ends stays to be seen in this step; in the next one
-        its actions are ignored and the new battle begins, which brings no reward.
-        """
+        its actions are ignored and the new battle begins, which brings no reward."""
         if not self._begun:
             raise UsageError("step() came before reset(); reset the environment first")
         battles, ended = self.battles, np.flatnonzero(self.battles.outcome != RUNNING)
@@ -171,8 +168,7 @@ class VectorEnv:
     def _images(self, rows: NDArray[np.int64] | None, grid: PolarGrid) -> dict[str, NDArray[Any]]:
         """`categories` (n, N, I, J, 3) uint8, `hecs` (n, N, I, J, 4) float32, `height` (n, N, I, J) uint8, with the
         channels of a stored split (docs/data_format.md). A stored image shows the actions that were chosen on it; here
-        these are not chosen yet, and the last ones show.
-        """
+        these are not chosen yet, and the last ones show."""
         battles = self.battles
         seen = battles.snapshot if rows is None else taken(battles.snapshot, rows)
         orders = battles.orders(battles.last_actions)

@@ -4,8 +4,7 @@ A policy is one compiled function of what a single agent may know (the signature
 units within its sight, itself first; where the two armies started, seen from where it stands; its mask of available
 actions; a little memory of its own; one random word. It returns a SMAC action number. A new policy is a new file here.
 
-A trained policy is a file of the user's (`_network.py`), named by its path: `find("ippo_3m.safetensors")`.
-"""
+A trained policy is a file of the user's (`_network.py`), named by its path: `find("ippo_3m.safetensors")`."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ agent's observation, SMAC's features with default options, and the agent's numbe
 the actions, of which the agent takes the highest available one.
 
 Sums are made in a fixed order in compiled code, without any library: the actions do not depend on how many battles are
-played at once, nor on the machine.
-"""
+played at once, nor on the machine."""
 
 # B battles, N agents, A actions, O size of an observation
 
@@ -123,8 +122,7 @@ def save_network(
 ) -> None:
     """Write a policy file; layers are (weight (outputs, inputs), bias (outputs,)), as arrays or tensors.
 
-    What cannot be read again, or is refused by `check`, is not written.
-    """
+    What cannot be read again, or is refused by `check`, is not written."""
     tensors = {}
     for number, (weight, bias) in enumerate(layers):
         try:
@@ -206,8 +204,7 @@ def save_policy(path: str | Path, layers: Sequence[tuple[Any, Any]], map_name: s
     """Save a network of fully connected layers with ReLU between them.
 
     `layers`: (weight (outputs, inputs), bias (outputs,)) each, arrays or tensors on the CPU. The first takes an agent's
-    observation with SMAC's default options and its number, one-hot; the last gives a score for each action.
-    """
+    observation with SMAC's default options and its number, one-hot; the last gives a score for each action."""
     from s2rm_data.starcraft.envs.battles import BattleBatch, EnvOptions  # which generation does without
 
     path = Path(path)

@@ -4,8 +4,7 @@ The loop copies the units within an agent's sight into a small table and gives t
 see further than its agent. `choose` is passed as a typed function, so that the loop is compiled once for all policies
 and its machine code is found again by the next process.
 
-What a policy file exports.
-"""
+What a policy file exports."""
 
 # B battles, U units of both sides, N agents, K units one agent sees, A actions
 
@@ -34,8 +33,7 @@ class Policy:
     one.
 
     epsilon: share of random available actions when the user does not give one.
-    keeps_to_mask: false for a policy that also attacks enemies it sees beyond SMAC's shooting range.
-    """
+    keeps_to_mask: false for a policy that also attacks enemies it sees beyond SMAC's shooting range."""
 
     description: str
     choose: Callable[..., int] | None = None
@@ -82,8 +80,7 @@ def policy(function: Any) -> Any:
 
 class Callee(nb.types.WrapperAddressProtocol):
     """A policy's function as an argument of `act`. Numba looks up where the function is at every call, which takes as
-    long as asking a hundred agents; this remembers it.
-    """
+    long as asking a hundred agents; this remembers it."""
 
     def __init__(self, choose: Any) -> None:
         self._choose = choose  # the code is there for as long as this is
@@ -175,8 +172,7 @@ def act(  # type: ignore[no-untyped-def]
 
     sight: by unit type; unit_type (B, U); stats: health, shield, energy, cooldown (B, U) each; available (B, N, A);
     starts (B, 2, 2): where the enemies and where the agents started; memory (B, N, MEMORY). An agent's draws depend on
-    (seed of the episode, step, agent) alone.
-    """
+    (seed of the episode, step, agent) alone."""
     agents = actions.shape[1]
     rows = np.empty((unit_type.shape[1] + 1, COLUMNS))
     places = np.empty((2, 2))

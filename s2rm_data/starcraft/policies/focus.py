@@ -1,7 +1,6 @@
 """Focus fire: everybody hits the weakest enemy its weapon reaches, the one with the fewest hit points and shields left.
 
-A unit that reaches nobody goes for the nearest, so that zealots do not run past those who hit them.
-"""
+A unit that reaches nobody goes for the nearest, so that zealots do not run past those who hit them."""
 
 from __future__ import annotations
 

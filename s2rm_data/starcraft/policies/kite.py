@@ -1,8 +1,7 @@
 """Kiting: a ranged unit keeps away from enemies of shorter reach while its weapon cools, and shoots when it is ready.
 
 It steps where the enemies that could reach it next are least near, and does not let itself be driven to the edge of the
-map: the nearer to the edge, the more a step outwards costs. Ready, it takes the weakest enemy in reach.
-"""
+map: the nearer to the edge, the more a step outwards costs. Ready, it takes the weakest enemy in reach."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Each episode draws one of the other policies from its own seed, and takes a share of random actions.
 
-The members are written out, not searched for: a policy added later does not change the data that a seed makes.
-"""
+The members are written out, not searched for: a policy added later does not change the data that a seed makes."""
 
 from __future__ import annotations
 

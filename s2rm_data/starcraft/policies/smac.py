@@ -1,8 +1,7 @@
 """SMAC's scripted policy, free form (`heuristic_ai`): attack the nearest enemy and stick to it until it dies.
 
 In its free form the order goes out for any enemy, and the game walks the unit there. SMAC's script knows every enemy on
-the map; here an agent knows those within its sight, and looks for them while it sees none.
-"""
+the map; here an agent knows those within its sight, and looks for them while it sees none."""
 
 from __future__ import annotations
 

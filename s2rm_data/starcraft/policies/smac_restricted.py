@@ -1,7 +1,6 @@
 """SMAC's scripted policy, restricted form (`heuristic_rest`): as `smac`, but attacks only what the mask allows.
 
-While the enemy it sticks to is out of reach, the agent takes one cardinal step along the larger difference.
-"""
+While the enemy it sticks to is out of reach, the agent takes one cardinal step along the larger difference."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The way to a bucket: endpoint and credentials, taken from where each cloud's own tools take them.
 
 obstore reads the environment by itself (AWS_*, GOOGLE_*, AZURE_*), and asks the machine it runs on in the cloud. What
-it leaves out, and `aws` does not, are the files in ~/.aws; these are read here.
-"""
+it leaves out, and `aws` does not, are the files in ~/.aws; these are read here."""
 
 from __future__ import annotations
 

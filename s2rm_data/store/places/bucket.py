@@ -2,8 +2,7 @@
 
 There is no lock. The root is replaced by compare-and-swap, so that of two writers the second is told; an object that is
 there already is replaced only if nobody has committed it. Both need a bucket that keeps conditional writes, which a
-writer therefore tries out first: some servers take the conditions and ignore them.
-"""
+writer therefore tries out first: some servers take the conditions and ignore them."""
 
 from __future__ import annotations
 
@@ -172,8 +171,7 @@ class ObjectPlace(Place):
     def _replace_uncommitted(self, name: str, data: bytes) -> Version:
         """Over what a killed writer left; the same bytes are left as they are, and so is what somebody committed.
 
-        Once somebody else has committed anything, what is there may be theirs, and not committed yet.
-        """
+        Once somebody else has committed anything, what is there may be theirs, and not committed yet."""
         there = self._retried(lambda: self._obstore.head(self._client, name))
         if there["size"] == len(data) and self._read(name, len(data))[0] == data:
             return _version(there)

@@ -1,8 +1,7 @@
 """A store in a data set of the Hugging Face hub, to be read: hf://datasets/OWNER/NAME/PATH, or NAME@REVISION.
 
 A branch is looked up once: all that is read is of the commit that it named then. The environment says who asks
-(HF_TOKEN) and where another hub is (HF_ENDPOINT), as for the hub's own tools.
-"""
+(HF_TOKEN) and where another hub is (HF_ENDPOINT), as for the hub's own tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A store on a web server, to be read: any server that sends files will do, with or without range requests.
 
-What comes is compared with the manifest like everything else, so that a wrong or stale answer is named, never used.
-"""
+What comes is compared with the manifest like everything else, so that a wrong or stale answer is named, never used."""
 
 from __future__ import annotations
 

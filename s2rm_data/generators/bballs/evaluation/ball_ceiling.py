@@ -5,8 +5,7 @@ The filter is told: the radius, the box and what stands still in it, the range o
 several numbers, which are then equally likely) how many balls there are. It is not told where they are.
 
 What it has found is kept in the folder STORE.ceilings beside the store. A file's name is a digest of all that the
-filter is told and sees and of its settings, so that nothing in it is ever out of date.
-"""
+filter is told and sees and of its settings, so that nothing in it is ever out of date."""
 
 # T steps, H steps of the horizon, S side of the arena in pixels, n balls, B sequences
 
@@ -56,8 +55,7 @@ class FilterConfig:
     """`particles` of each of `populations`, for each number of balls in `counts` (None: the true one alone). `window`:
     frames before the present one whose pixels count. `moves` of each ball and particle at each stage of taking in a
     frame, and `rounds` more while nothing explains what is seen. `sharpness`: nats for a pixel that is drawn wrong,
-    once the balls are found.
-    """
+    once the balls are found."""
 
     counts: tuple[Annotated[int, between(1, 16)], ...] | None = None
     particles: Annotated[int, at_least(4)] = 200
@@ -76,8 +74,7 @@ class FilterConfig:
     @classmethod
     def suited(cls, balls: int, views: float) -> FilterConfig:
         """What was found to do for so many balls and views of each frame: with few views, wrong guesses must stay easy
-        to leave; many balls take a search that looks at less and longer.
-        """
+        to leave; many balls take a search that looks at less and longer."""
         if views < 8:
             return cls(window=15, moves=15, sharpness=1.0)
         return cls() if balls <= 3 else cls(window=12 if balls == 4 else 7, moves=15, rounds=4)
@@ -86,8 +83,7 @@ class FilterConfig:
 @dataclass(frozen=True, kw_only=True)
 class Filtered:
     """Of one sequence: the level (of 255) of each pixel of frame t + 1 given the views of 0..t (T, S, S); the same of
-    the frames after a prompt (H, S, S), given those of the prompt; and where it had lost the balls (T,) bool.
-    """
+    the frames after a prompt (H, S, S), given those of the prompt; and where it had lost the balls (T,) bool."""
 
     made: NDArray[np.uint8]
     rolled: NDArray[np.uint8]
@@ -110,8 +106,7 @@ def filter_views(
     horizon: int = 0,
 ) -> Filtered:
     """Of one sequence: frames (T, S, S) of 0 and 1 are looked at only where `seen` (T, S, S) is true. The result
-    depends on the settings' seed and the sequence's number alone.
-    """
+    depends on the settings' seed and the sequence's number alone."""
     if not can_filter(config):
         raise UsageError(f"the filter knows plain worlds of at most {_LARGEST_PX} px, not this: {config}")
     if frames.shape != seen.shape or frames.shape[1:] != (config.size,) * 2 or not 0 <= prompt <= len(frames):
@@ -173,8 +168,7 @@ def filtered(
     settings: FilterConfig | None = None,
 ) -> list[Filtered]:
     """Of the first `limit` sequences without a fraction of their views; `spans` are (prompt, horizon). Advances the
-    progress by sequences. What is not known yet is found in as many threads as torch has.
-    """
+    progress by sequences. What is not known yet is found in as many threads as torch has."""
     config, store, jobs, chosen = config_of(group.settings), group.store.path, [], settings
     assert isinstance(config, BallsConfig)
     for piece in pieces(group, limit=limit, device=torch.device("cpu"), batch_size=1):

@@ -2,8 +2,7 @@
 
 Counts are pooled over sequences, steps, queries and the 121 pixels of a crop, at a threshold of 0.5. Pixels of a crop
 that lie outside the arena count, too (they are off). `moving` leaves out the pixels of the fixed ball, which is always
-there: without that, F1 rewards remembering a constant.
-"""
+there: without that, F1 rewards remembering a constant."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ rejection. Steps:
 All keep the target. While a population is lost (no particle explains what is seen) two more do not: a ball taken over
 from another particle, and particles far above the median replaced. Populations are independent; each may have another
 number of balls. They are weighed by their evidence over the window; one that has lost for good begins again as a copy
-of the best.
-"""
+of the best."""
 
 # J populations, P particles of each, W slots of the window (frame f is in slot f % W), n balls (of the largest
 # population), T frames seen, S rows of a picture: words of S bits, pixel j is bit j
@@ -72,8 +71,7 @@ def _log_prior(v, n, speeds, is_first):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def _retrace(tau, span, limit, n, path, room):  # type: ignore[no-untyped-def]
     """Fill the path's slots of the span from frame tau; the energy, or inf once it is beyond `limit`. The cost of the
-    newest frame counts `newest` times.
-    """
+    newest frame counts `newest` times."""
     low, high, newest = span
     (x, v, costs), (_, world, (on, seen), work, _) = path, room
     rows, state, links, flipped, bodies = work
@@ -253,8 +251,7 @@ def _sum_up(crowd, span, paths):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def _take_in(crowd, low, high, effort, sharpness, evidence, paths, path, room, lists, random):  # type: ignore[no-untyped-def]
     """Let the newest frame count, by stages between which the population moves; then sharpen. Returns the sharpness,
-    and whether the population is lost.
-    """
+    and whether the population is lost."""
     (first, last, n), (_, moves, left, sharpest), (loss, weight, _) = crowd, effort, lists
     costs, energy, slot = paths[2], paths[3], high % paths[2].shape[1]
     loss[:], newest = costs[first:last, slot], 0.0
@@ -327,8 +324,7 @@ def run_filter(on, seen, x, v, counts, speeds, world, effort, key, prompt, made,
     what is on and what is seen; x, v (J, P, n, 2): first frames drawn from the prior; counts (J,): balls of each
     population; speeds: see `_log_prior`; world: size, radius, discs, picture (S,) of what stands still; effort: window,
     moves, rounds, sharpness; rolled (H, S, S): the frames from `prompt` on, given those before; found (T, 2 J): which
-    populations are lost, then their weights.
-    """
+    populations are lost, then their weights."""
     J, P, balls = x.shape[:3]
     N, slots = J * P, effort[0] + 2
     paths = (np.zeros((N, slots, balls, 2)), np.zeros((N, slots, balls, 2)), np.zeros((N, slots)), np.zeros(N))

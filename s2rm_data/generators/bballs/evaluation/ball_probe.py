@@ -2,8 +2,7 @@
 
 Fitted on the first half of the sequences, the penalty chosen on the last quarter of these, reported on the second half.
 Only sums of products are kept, so that memory does not grow with the sequences. One ball, because states say nothing of
-which ball is which.
-"""
+which ball is which."""
 
 # Z features, a one and four targets (x, y, their velocities)
 

@@ -57,8 +57,7 @@ def _table(
 class BallResults:
     """All by split (`test_3`); `dropped_views` also by the fraction left out. `balls`: how many there are. `sequences`,
     `dropped_sequences`: how many were looked at. `attainable`, `attainable_rollouts`: the first `filtered` sequences
-    only, where the exact filter was asked, too. `probed`: errors of what is read off a state, by run.
-    """
+    only, where the exact filter was asked, too. `probed`: errors of what is read off a state, by run."""
 
     balls: Mapping[str, int]
     sequences: Mapping[str, int]

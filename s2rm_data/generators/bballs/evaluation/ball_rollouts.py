@@ -6,8 +6,7 @@ it is shown for the next step. At each step the arena is also read off on a grid
 crops of 11 x 11 pixels for an arena of 48, which cover its 44 x 44 central pixels. The 2 pixels left over at each edge
 are neither drawn nor scored, for truth and models alike.
 
-The viewer shows what a run says of one sequence: whole frames one step ahead, or rolled out.
-"""
+The viewer shows what a run says of one sequence: whole frames one step ahead, or rolled out."""
 
 # B sequences, T steps (T + 1 frames), V views, S side of the arena in pixels, H steps of the horizon, G side of the
 # stitched picture in pixels, K = (G / 11)^2 crops of it
@@ -103,8 +102,7 @@ def stitch(crops: Tensor) -> Tensor:
 
 def roll_out(model: WorldModel, views: Tensor, position: Tensor, prompt: int, horizon: int, size: int) -> Tensor:
     """(B, H, G, G) bool: what the model says of the frames prompt, ..., prompt + horizon - 1. views (B, prompt, V, 1,
-    11, 11) of the true frames; position (B, prompt + horizon, V, 2): where it is shown them and later asked.
-    """
+    11, 11) of the true frames; position (B, prompt + horizon, V, 2): where it is shown them and later asked."""
     batch, seen = views.shape[0], views.shape[2]
     grid = grid_positions(size)[0].to(views.device).expand(batch, -1, -1)
     everything = torch.ones((batch, prompt, seen), dtype=torch.bool, device=views.device)
@@ -140,8 +138,7 @@ def roll_outs(
     ceiling: Sequence[Filtered] = (),
 ) -> RollOuts:
     """`progress` is advanced by sequences and runs; `ceiling`: what the filter says of the sequences, if it was asked.
-    In plain worlds the exact simulator from states with noise is among the references.
-    """
+    In plain worlds the exact simulator from states with noise is among the references."""
     prompt, horizon = spans(group["frames"].shape[1])
     noisy = can_filter(config_of(group.settings))
     references = [*REFERENCES, *(NOISY if noisy else ()), *(("filter",) if ceiling else ())]

@@ -1,8 +1,7 @@
 """Looking at bouncing balls: frames with the crops that an observer sees, speeds, collisions, where pixels are on.
 
 In pictures with crops, what no crop shows is dimmed, so that one sees how little of the world an observer has. Pillow
-is imported when used.
-"""
+is imported when used."""
 
 # T frames, V views, S side of the arena in pixels
 

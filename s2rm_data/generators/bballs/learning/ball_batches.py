@@ -1,8 +1,7 @@
 """Bouncing balls as batches: packed frames in memory, crops around sampled pixels as views and as targets.
 
 Where the store has a cache, the frames of a batch's sequences are read from it instead, with the same result.
-All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept.
-"""
+All randomness is drawn on the host as a small `BallRequest`; the crops are then cut where the frames are kept."""
 
 # B sequences, T steps (T + 1 frames), V views, Q queries, S size in pixels, W bytes per row, F frames per sequence
 
@@ -50,8 +49,7 @@ class BallRequest(Request):
 
 class BallSource(Source):
     """The frames of one or several groups, packed, on the device where crops are cut. `steps` is T; None takes the
-    whole sequence. Positions are uniform over the arena, new at every frame.
-    """
+    whole sequence. Positions are uniform over the arena, new at every frame."""
 
     def __init__(
         self,
@@ -102,8 +100,7 @@ class BallSource(Source):
 
     def drop(self, random: np.random.Generator, request: BallRequest, fraction: float) -> BallRequest:
         """Without an exact fraction of the views: the last ones of every frame, which are as random as any others. So
-        the views that are left at one fraction are also left at every smaller one.
-        """
+        the views that are left at one fraction are also left at every smaller one."""
         mask = request.view_mask & (np.arange(self.views) < self.views - drop_count(fraction, self.views))
         return request.replaced(view_mask=mask)
 

@@ -1,8 +1,7 @@
 """Crops: how they are cut from bit-packed frames, zero outside the arena, and what is predicted of them.
 
 On a GPU with torch operations, on a CPU with a compiled loop that expands 11 bits at a time by a table (about 40 times
-as fast on one core as the same torch operations there); both give the same values.
-"""
+as fast on one core as the same torch operations there); both give the same values."""
 
 # F frames, S size of the arena in pixels, W = ceil(S / 8) bytes per row, ... any shape
 
@@ -35,8 +34,7 @@ class BallPrediction(NamedTuple):
 
 def cut(frames: Tensor, frame: Tensor, position: Tensor) -> Tensor:
     """Crops (..., 11, 11) uint8 of 0 and 1 around `position` (..., 2), whole (x, y) of the central pixel in the arena.
-    frames: (F, S, W) uint8, packed, most significant bit first, bits past the last column 0; frame: (...) index.
-    """
+    frames: (F, S, W) uint8, packed, most significant bit first, bits past the last column 0; frame: (...) index."""
     if frames.device.type != "cpu":
         return cut_with_torch(frames, frame, position)
     count = frame.numel()

@@ -7,8 +7,7 @@ What a prediction must beat to have learned motion:
 - the last-seen canvas: every pixel as a view last showed it, off where none ever did;
 - a copy of the whole previous frame, of which no model sees more than half;
 - the fixed ball in the centre, which is always there;
-- nothing: all pixels off.
-"""
+- nothing: all pixels off."""
 
 # B sequences, T steps, V views, Q queries, S size of the arena in pixels
 

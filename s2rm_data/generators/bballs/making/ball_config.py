@@ -1,8 +1,7 @@
 """What a bouncing-ball sequence is made of: counts, box, and the physics of a preset or of the user's own numbers.
 
 Presets are given at the paper's 48 px and scale with the box, so that another `size` shows the same world at another
-resolution; a radius or speed given by hand is taken in px as it stands.
-"""
+resolution; a radius or speed given by hand is taken in px as it stands."""
 
 # F fixed balls, G inner walls
 
@@ -61,8 +60,7 @@ class _Box:
     """What all worlds have in common: `balls` moving balls in a box of `size` px. A value not given is the preset's.
     Each ball's speed is drawn uniformly from `speed_px_per_frame` (min, max). Where that is None, the velocities of all
     balls together are a random vector of norm `system_speed_px_per_frame`, which only presets set. A speed that is
-    given is each ball's, whatever the preset.
-    """
+    given is each ball's, whatever the preset."""
 
     balls: Annotated[int, between(1, MAX_BALLS)]
     frames: Annotated[int, between(1, MAX_FRAMES)] = PAPER_FRAMES
@@ -135,8 +133,7 @@ class GeneralConfig(_Box):
     `mass_range` (min, max) are drawn uniformly for each ball; `mass` is `equal` (all 1), `area` (pi r²) or `range`.
     `fixed` are balls (x, y, radius) that do not move, by default one in the centre that is as large as the largest
     ball. `walls` (x0, y0, x1, y1) are straight, 1.5 px wide and have round ends. `gravity` (x, y) is in px/frame², y
-    down.
-    """
+    down."""
 
     # None is replaced on construction
     radius_px: tuple[Radius, Radius] = None  # type: ignore[assignment]

@@ -4,8 +4,7 @@ Two balls under the same gravity move straight against each other, so their cont
 without gravity. So is the contact with a straight wall. The square distance of a ball to a point that stands still is a
 quartic in time: it is cut into pieces on which it only rises or only falls, at the roots of its derivative, which are
 isolated in the same way, and the root in the first piece that falls through zero is found by Newton's method inside a
-bracket, or by bisection where that leaves it. Only + - * / sqrt and comparisons.
-"""
+bracket, or by bisection where that leaves it. Only + - * / sqrt and comparisons."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ _STEPS = 140
 @compiled(error_model="numpy")
 def approach(dx, dy, du, dv, reach, size):  # type: ignore[no-untyped-def]
     """Time until two balls touch that are (dx, dy) apart and move at (du, dv) against each other; inf for never.
-    `reach` is the sum of their radii. A contact that goes less deep than rounding in a box of `size` is none.
-    """
+    `reach` is the sum of their radii. A contact that goes less deep than rounding in a box of `size` is none."""
     b = dx * du + dy * dv
     if b >= 0.0:
         return np.inf
@@ -39,8 +37,7 @@ def approach(dx, dy, du, dv, reach, size):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def arrival(gap, speed, acceleration):  # type: ignore[no-untyped-def]
     """Time until a distance `gap` is used up, at a speed and acceleration towards its end, while approaching. A
-    negative gap lies behind the end: it is used up when the body has come back to this side and falls on it again.
-    """
+    negative gap lies behind the end: it is used up when the body has come back to this side and falls on it again."""
     discriminant = speed * speed + 2.0 * acceleration * gap
     if discriminant < 0.0:
         return np.inf
@@ -62,8 +59,7 @@ def side_contact(x, speed, low, high, pull):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def disc_contact(dx, dy, u, v, gx, gy, reach, size, limit):  # type: ignore[no-untyped-def]
     """Time until a ball at (dx, dy) from a point, under gravity (gx, gy), comes as near to it as `reach`. inf unless
-    that is before `limit`, which must be finite.
-    """
+    that is before `limit`, which must be finite."""
     return first_descent(
         dx * dx + dy * dy - reach * reach,
         2.0 * (dx * u + dy * v),
@@ -78,8 +74,7 @@ def disc_contact(dx, dy, u, v, gx, gy, reach, size, limit):  # type: ignore[no-u
 @compiled(error_model="numpy")
 def wall_contact(x, y, u, v, reach, wall, gravity, touching):  # type: ignore[no-untyped-def]
     """Time until a ball touches one of the two straight sides of an inner wall (x0, y0, x1, y1), from outside.
-    `touching`: how deep rounding can have put it into the wall.
-    """
+    `touching`: how deep rounding can have put it into the wall."""
     ex, ey = wall[2] - wall[0], wall[3] - wall[1]
     length = np.sqrt(ex * ex + ey * ey)
     ex, ey = ex / length, ey / length
@@ -110,8 +105,7 @@ def segment_distance_sq(x, y, segment):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def first_descent(c0, c1, c2, c3, c4, depth, limit):  # type: ignore[no-untyped-def]
     """The first t in [0, limit] at which c0 + c1 t + ... + c4 t^4 falls through zero and to below -depth, or inf. Where
-    it begins below zero and falls, that is at once.
-    """
+    it begins below zero and falls, that is at once."""
     bends = np.empty(4)
     turns = np.empty(5)
     count = _quadratic_roots(2.0 * c2, 6.0 * c3, 12.0 * c4, limit, bends)

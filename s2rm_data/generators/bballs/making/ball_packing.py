@@ -2,8 +2,7 @@
 
 The largest number of discs in a square is an open problem, so what is accepted is what can be shown: `sites` builds
 packings of several families and keeps the largest. A ball count is accepted when that packing holds it, and the packing
-is also where a start comes from when random placement fails, so that every accepted count can really be placed.
-"""
+is also where a start comes from when random placement fails, so that every accepted count can really be placed."""
 
 # K sites, 2 coordinates (x, y)
 

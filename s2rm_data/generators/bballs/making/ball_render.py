@@ -11,8 +11,7 @@ nothing; past the end of the last they fall on a margin.
 
 Grey and colour: every pixel has 8 x 8 samples, and its level is the share of them that is covered, in steps of 1/64.
 They are drawn as binary images of eight times the size, where one byte is a pixel's row of samples. Nothing overlaps,
-so that shares add up.
-"""
+so that shares add up."""
 
 # N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes per row, C channels,
 # D discs and G walls that stand still
@@ -56,8 +55,7 @@ def render(position: NDArray[np.floating], radius: NDArray[np.float64], config: 
 def draw_packed(position: NDArray[np.floating], radius: NDArray[np.float64], background: Pixels) -> Pixels:
     """Packed frames (N, T, S, W) of position (N, T, n, 2) and radius (N, n) over a picture (S, W). Bits are in reading
     order, the most significant first; those beyond the last column are 0. Balls that stick out of the image are cut
-    off.
-    """
+    off."""
     shape = (*position.shape[:2], *background.shape)
     packed = np.empty(math.prod(shape) + MARGIN_BYTES, dtype=np.uint8)
     _draw_all(np.ascontiguousarray(position), radius, len(background), background.reshape(-1), packed)
@@ -100,8 +98,7 @@ def _is_in(index, middle, other_sq, radius_sq):  # type: ignore[no-untyped-def]
 def _interval(middle, reach, other_sq, radius_sq, size):  # type: ignore[no-untyped-def]
     """First and last index in the image that pass the test, as floats; the first is the larger when none does. `reach`
     is half the interval's length but for rounding, which is far less than a pixel: each end is off by one at most.
-    Rounding keeps order, so that the indices that pass have no gap. No branches, so that rows go side by side.
-    """
+    Rounding keeps order, so that the indices that pass have no gap. No branches, so that rows go side by side."""
     low, high = np.ceil(middle - reach - 0.5), np.floor(middle + reach - 0.5)
     skip = 0.0 if _is_in(low, middle, other_sq, radius_sq) else 1.0
     low += -1.0 if _is_in(low - 1.0, middle, other_sq, radius_sq) else skip
@@ -168,8 +165,7 @@ def _draw_all(position, radius, size, background, packed):  # type: ignore[no-un
 @compiled(error_model="numpy")
 def _paint_all(position, radius, ground, empty, bits, colours, frames):  # type: ignore[no-untyped-def]
     """Fill frames (N, T, S, S, C): balls of `colours` (K, C) on `ground` (S, S, C), which alone looks as `empty`. bits
-    (256,): how many a byte has.
-    """
+    (256,): how many a byte has."""
     size = len(ground)
     side = size * SAMPLES
     samples = np.zeros(side * size + MARGIN_BYTES, dtype=np.uint8)
@@ -190,8 +186,7 @@ def _paint_all(position, radius, ground, empty, bits, colours, frames):  # type:
 @compiled(error_model="numpy")
 def _write(x, y, radius, ground, levels, frame):  # type: ignore[no-untyped-def]
     """The pixels around one ball to the frame, where another ball has not written them; its levels are those of the
-    ground again.
-    """
+    ground again."""
     size = len(levels)
     for i in range(max(int(y - radius) - 1, 0), min(int(y + radius) + 2, size)):
         for j in range(max(int(x - radius) - 1, 0), min(int(x + radius) + 2, size)):

@@ -22,8 +22,7 @@ What keeps it sound in finite precision:
   or so crowded, that a ball has more than 200,000 collisions in a frame is an error.
 Centres are therefore inside [r, size - r] exactly, and balls overlap by less than 1e-12 of the box.
 A frame's velocity is the one after any collision at that instant. Collisions at one instant are taken one by one.
-Only + - * / sqrt and comparisons: the same numbers on every machine.
-"""
+Only + - * / sqrt and comparisons: the same numbers on every machine."""
 
 # N sequences, T frames, n balls, 2 coordinates (x, y), D discs and G walls that stand still
 

@@ -1,8 +1,7 @@
 """Splits of the bouncing-ball data: what a store keeps of a sequence, and how any range of sequences is made.
 
 Frames are rendered from the positions and the radius as they are stored, so that a reader can draw them again, bit for
-bit, from the states beside them.
-"""
+bit, from the states beside them."""
 
 # N sequences, T frames, n balls, 2 coordinates (x, y), S size of the box, W = ceil(S / 8) bytes per row
 
@@ -187,8 +186,7 @@ def plan(
     """The splits of a data set: train and val with `train_balls` balls, and `test_<n>` for each n of `balls`.
     `train_balls` is 3 where that is among `balls`, else the smallest of them. A count of 0 leaves a split out. `radius`
     in px and `speed` (min, max) in px/frame replace those of the preset. A range of radii, or any of the options from
-    `gravity` to `render`, makes a general world, see `GeneralConfig`.
-    """
+    `gravity` to `render`, makes a general world, see `GeneralConfig`."""
     counts = sorted(set(balls))
     if not counts:
         raise UsageError("no number of balls given; give at least one, such as 3 or 1-6")

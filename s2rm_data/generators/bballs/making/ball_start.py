@@ -6,8 +6,7 @@ and are then shaken by random moves that keep them apart. Both are bounded, and 
 General worlds. Radii and masses uniform in their ranges. Places likewise, the largest ball first; where all attempts
 fail, that is an error.
 Velocities: directions uniform on the circle; speeds uniform in a range for each ball, or such that the velocities of
-all balls form a uniform random vector of given norm. Only + - * / sqrt and comparisons, so that all machines agree.
-"""
+all balls form a uniform random vector of given norm. Only + - * / sqrt and comparisons, so that all machines agree."""
 
 # N sequences, n balls, K sites of a packing, 2 coordinates (x, y), D discs and G walls that stand still
 
@@ -61,8 +60,7 @@ def start(seeds: NDArray[np.uint64], config: AnyConfig) -> tuple[Numbers, Number
 
 def scattered(count: int, config: GeneralConfig, seed: int) -> list[tuple[float, float]]:
     """Places of fixed balls as large as the largest ball of a world that has walls alone, the same for all its splits.
-    They are in hundredths of a pixel, so that the command that makes a split can list them.
-    """
+    They are in hundredths of a pixel, so that the command that makes a split can list them."""
     checked("fixed", count, Annotated[int, between(0, ball_config.MAX_OBSTACLES)])
     seeds = sequence_seeds(seed, "bballs/fixed", 0, 1)
     radius, position = np.full((1, count), config.radius_px[1] + _ROUNDING), np.empty((1, count, 2))
@@ -215,8 +213,7 @@ def _ball_speeds(seeds, low, high, velocity):  # type: ignore[no-untyped-def]
 @compiled(error_model="numpy")
 def _system_speeds(seeds, norm, velocity):  # type: ignore[no-untyped-def]
     """The 2n velocity components uniform on the sphere of radius `norm`, as normalised Gaussians would be. On that
-    sphere the shares of the balls in the square norm are the spacings of n - 1 uniform points in [0, 1].
-    """
+    sphere the shares of the balls in the square norm are the spacings of n - 1 uniform points in [0, 1]."""
     balls = velocity.shape[1]
     cuts = np.empty(balls + 1)
     for s in range(len(seeds)):

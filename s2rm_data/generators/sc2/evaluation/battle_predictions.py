@@ -2,8 +2,7 @@
 
 A roll-out is shown the true images up to a step and from then on what it has itself predicted. What models do not
 predict stays that of the record: where the agents are and which of them live, the terrain below them, and the actions
-they choose.
-"""
+they choose."""
 
 # T steps (T + 1 records), N agents (views and queries), I x J polar cells
 

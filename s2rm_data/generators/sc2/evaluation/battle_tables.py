@@ -1,7 +1,6 @@
 """Results of battle models, and their tables, after the paper's tables 4 to 7 and 1.
 
-The paper's own StarCraft II numbers, copied from its tables into `paper.json`.
-"""
+The paper's own StarCraft II numbers, copied from its tables into `paper.json`."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ _MAIN = "fm_f1"
 @dataclass(frozen=True, kw_only=True)
 class BattleResults:
     """`robustness` by percent of active agents, over all `val_groups`; `unseen` by test scenario, all agents active;
-    `episodes` by group, and `test_groups` by scenario; `examples` by group.
-    """
+    `episodes` by group, and `test_groups` by scenario; `examples` by group."""
 
     val_groups: Sequence[str]
     test_groups: Mapping[str, str]

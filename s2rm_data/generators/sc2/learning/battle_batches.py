@@ -3,8 +3,7 @@
 The compact unit states are held in memory and the images of a window are drawn from them when it is asked for, of the
 size that the model wants: drawn as they are stored, they are the stored ones value for value. That measures faster than
 reading and decompressing those, and windows cost only the steps they have. Groups with different numbers of agents are
-padded to the largest; the padding is masked.
-"""
+padded to the largest; the padding is masked."""
 
 # B episodes, T steps (T + 1 records), N agents, U units, I x J polar cells, F records per episode
 
@@ -99,8 +98,7 @@ class BattleGroup:
 class BattleSource(Source):
     """The episodes of one or several scenarios; `steps` is T, None takes whole episodes.
 
-    `image_size` (I, J) and `cell_size`, of a radial cell in map units: of the images; None: as they are stored.
-    """
+    `image_size` (I, J) and `cell_size`, of a radial cell in map units: of the images; None: as they are stored."""
 
     def __init__(
         self,
@@ -136,8 +134,7 @@ class BattleSource(Source):
 
     def sample(self, random: np.random.Generator, sequence: NDArray[np.int64]) -> BattleRequest:
         """Windows that begin anywhere, but run past an episode's end only where it is shorter than they are; a random
-        `query_share` of the agents is asked what it sees.
-        """
+        `query_share` of the agents is asked what it sees."""
         lengths = np.concatenate([member.length for member in self.members])[sequence]
         latest = np.maximum(lengths - 1 - self.steps, 0)
         request = self._request(sequence, random.integers(0, latest + 1))
@@ -156,8 +153,7 @@ class BattleSource(Source):
     def drop(self, random: np.random.Generator, request: BattleRequest, fraction: float) -> BattleRequest:
         """Each agent is left out with this probability, at each step anew, independently of all others.
 
-        Assumption: the paper gives 'the probability that an agent will not supply information', not for how long.
-        """
+        Assumption: the paper gives 'the probability that an agent will not supply information', not for how long."""
         check_fraction(fraction)
         return request.replaced(keep=request.keep & (random.random(request.keep.shape) >= fraction))
 

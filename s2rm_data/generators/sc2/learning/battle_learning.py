@@ -91,8 +91,7 @@ class BattleLearning(Learning):
         self, prediction: polar.PolarPrediction, targets: polar.PolarTargets, mask: Tensor, occupied_weight: float = 1.0
     ) -> dict[str, Tensor]:
         """Section 'Multi-Agent World Modeling', Training: binary cross-entropy of the friendly markers, cross-entropy
-        of the unit types, mean squared error of HECS. The weight holds for the first two.
-        """
+        of the unit types, mean squared error of HECS. The weight holds for the first two."""
         friendly = binary_cross_entropy(prediction.friendly, targets.friendly)
         unit_type = cross_entropy(prediction.unit_type, targets.unit_type)
         return {

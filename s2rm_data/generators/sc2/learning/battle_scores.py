@@ -4,8 +4,7 @@ References of predictions one step ahead: the last image that the asked agent it
 
 A copy is sure of itself, so that the likelihood of the slightest change would be zero. Its likelihood is therefore
 given at the best confidence it could have: the entropy of the truth given the copied value, counted on the very data it
-is scored on. No calibration of a copy does better.
-"""
+is scored on. No calibration of a copy does better."""
 
 # B episodes, T steps, N agents (views), Q queries (agents), I x J polar cells (radius x angle)
 
@@ -83,8 +82,7 @@ def polar_views(friendly: Tensor, unit_type: Tensor, hecs: Tensor, height: Tenso
     """Polar images as models take them: (..., 24, I, J) float, from the compact form of the store.
 
     friendly (..., I, J) 0/1; unit_type (..., I, J) integer 0..9; hecs (..., 4, I, J); height (..., I, J);
-    action (..., I, J) integer index into ACTION_CATEGORIES. Predictions can be fed back the same way.
-    """
+    action (..., I, J) integer index into ACTION_CATEGORIES. Predictions can be fed back the same way."""
     types = torch.arange(1, UNIT_CLASSES, device=unit_type.device)
     actions = torch.arange(len(ACTION_CATEGORIES), device=action.device)
     return torch.cat(
@@ -115,8 +113,7 @@ class PolarCounts(NamedTuple):
     @classmethod
     def of(cls, logits: Sequence[Tensor], targets: Sequence[Tensor], mask: Tensor) -> Self:
         """logits: friendly (B, T, Q, I, J), unit type (B, T, Q, 10, I, J), HECS (B, T, Q, 4, I, J), not a logit;
-        targets: the same with classes (B, T, Q, I, J) for the unit type; mask (B, T, Q).
-        """
+        targets: the same with classes (B, T, Q, I, J) for the unit type; mask (B, T, Q)."""
         friendly, unit_type, hecs = (part.float() for part in logits)
         true_friendly, true_type, _ = targets
         where = mask[..., None, None]

@@ -1,7 +1,6 @@
 """What decides the content of a StarCraft II split, apart from seed and split.
 
-The arrays of a StarCraft II split: name, type, dimensions and meaning of each.
-"""
+The arrays of a StarCraft II split: name, type, dimensions and meaning of each."""
 
 # T steps, U units of both sides, N agents = the first units, A actions, I radial cells, J angular cells
 
@@ -31,8 +30,7 @@ PAPER_TEST = ("1s2z", "5s3z")
 class EpisodeConfig:
     """What a stored episode looks like, whoever played it: all that reading it takes.
 
-    radial, angular, radius: see `polar.PolarGrid`.
-    """
+    radial, angular, radius: see `polar.PolarGrid`."""
 
     scenario: str
     steps: Annotated[int, between(1, 1000)] = 100  # paper: trajectories of 100 steps
@@ -79,8 +77,7 @@ class Sc2Config(EpisodeConfig):
 
 def episode_config(stored: dict[str, Any]) -> EpisodeConfig:
     """What episodes with this stored config look like. Who played them need not be there: neither a trained policy's
-    file nor a plug-in.
-    """
+    file nor a plug-in."""
     players = {field.name for field in fields(Sc2Config)} - {field.name for field in fields(EpisodeConfig)}
     return from_json(EpisodeConfig, {name: value for name, value in stored.items() if name not in players})
 

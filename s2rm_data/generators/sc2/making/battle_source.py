@@ -5,8 +5,7 @@ one by one; images are rendered for the episodes asked for. An episode is a func
 played in does not show in it.
 
 Images are nearly all zeros: of the 12 MB of an episode of 3s5z, a few hundred kilobytes are drawn upon. A canvas wipes
-out what was drawn and nothing else, and tells how far into each array the episode reaches.
-"""
+out what was drawn and nothing else, and tells how far into each array the episode reaches."""
 
 # T steps, U units of both sides, N agents, A actions, I radial cells, J angular cells
 
@@ -38,8 +37,7 @@ from s2rm_data.starcraft.rollout import Battles, Record, members_of, rollout
 
 class Canvas:
     """Draws the images of one episode after the other. `counts`: living units in the agents' views, and how many of
-    them lost their cell to another, summed over agents and steps.
-    """
+    them lost their cell to another, summed over agents and steps."""
 
     def __init__(self, config: Sc2Config) -> None:
         armies, grid = scenarios.parse(config.scenario), config.grid
@@ -234,8 +232,7 @@ def plan(
     **options: Any,
 ) -> list[Sc2Split]:
     """The splits of a command. A scenario gets `train` and `val`, and `test` if asked for; the preset `paper` trains on
-    its training scenarios and tests on those it never trains on. None is the default count, 0 leaves the split out.
-    """
+    its training scenarios and tests on those it never trains on. None is the default count, 0 leaves the split out."""
     if preset not in (None, "paper"):
         raise UsageError(f"no preset {preset!r}; the only one is 'paper'")
     if preset and scenario:

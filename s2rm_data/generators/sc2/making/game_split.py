@@ -58,8 +58,7 @@ def played_by(games: Games, splits: Sequence[Sc2Split]) -> list[GameSplit]:
 
 def play_episode(games: Games, config: Sc2Config, seed: int) -> Record:
     """The episode of a seed, each array (1, ...). A game that fails is replaced and the episode played from its
-    start.
-    """
+    start."""
 
     def once(game: GameProcess) -> Record:
         game.episodes += 1

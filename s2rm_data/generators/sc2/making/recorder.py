@@ -7,8 +7,7 @@
             ...                                    # env.step(actions) and all else as before
 
 Episodes are committed in shards; one that the game breaks off is not recorded. Left early, the group stays
-unfinished, and the next recorder with the same settings continues it.
-"""
+unfinished, and the next recorder with the same settings continues it."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class Recorder:
     """Stands in for the environment: everything that is not recording is passed on to it.
 
     `policy` names who plays; `scenario` names the armies where the environment's map name does not; `config` options
-    are those of `s2rm-data sc2`: radial, angular, radius, and steps, which is the map's limit unless given.
-    """
+    are those of `s2rm-data sc2`: radial, angular, radius, and steps, which is the map's limit unless given."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """The page itself: one HTML, one style sheet, and scripts that are read in the order of SCRIPTS as one.
 
-No build step, no framework, nothing from a network. `write_page` makes one file of it, with a few sequences inside.
-"""
+No build step, no framework, nothing from a network. `write_page` makes one file of it, with a few sequences inside."""
 
 from __future__ import annotations
 

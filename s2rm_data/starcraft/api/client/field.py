@@ -1,7 +1,6 @@
 """The field as the API shows it, in the fixed slots of a snapshot: agents in SMAC's order, enemies as observed.
 
-A live SMAC environment is read as any other back end is: its units as snapshots, its steps as an episode's record.
-"""
+A live SMAC environment is read as any other back end is: its units as snapshots, its steps as an episode's record."""
 
 # U units of both sides, N agents = the first units, A actions; one battle: B = 1
 

@@ -2,8 +2,7 @@
 
 Nothing here knows whether the game is Blizzard's or the served engine: both are a program below SC2PATH.
 
-Which back end `--backend auto` takes, and why.
-"""
+Which back end `--backend auto` takes, and why."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ EPISODES_PER_PROCESS = 500  # the game grows with every one it plays; a new proc
 
 class GameFault(Exception):  # noqa: N818 - said of the game
     """The game died, hangs, talks nonsense or refuses; the episode under way is lost, and another process may play
-    it.
-    """
+    it."""
 
 
 def game_folder() -> Path:

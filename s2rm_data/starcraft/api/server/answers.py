@@ -1,8 +1,7 @@
 """What a client can learn of a game: its units, and map, players, catalogue, ways, abilities.
 
 As in the game, orders, weapon cooldown and target of the opponent's units are left out, unless the client asks to see
-without fog (`disable_fog`): then both sides are given whole, which the game itself does not do.
-"""
+without fog (`disable_fog`): then both sides are given whole, which the game itself does not do."""
 
 from __future__ import annotations
 
@@ -89,8 +88,7 @@ def write_data(response: Any, game: Game, request: Any) -> None:
     """The catalogue: abilities and unit types, the built-in ones and the map's own. There are no upgrades, buffs,
     effects.
 
-    As the game's, both lists are dense: entry n has id n. What is not here is not `available`.
-    """
+    As the game's, both lists are dense: entry n has id n. What is not here is not `available`."""
     if request.ability_id:
         for ability_id in range(_ABILITY_COUNT):
             _write_ability(response.abilities.add(ability_id=ability_id), ability_id)
@@ -184,8 +182,7 @@ _ALL_VISIBLE, _NO_CREEP = bytes([2]) * SIZE * SIZE, bytes(SIZE * SIZE // 8)
 
 class Observer:
     """Writes observations of one game; keeps the messages of units, of which little changes from one time to the
-    next.
-    """
+    next."""
 
     def __init__(self, game: Game) -> None:
         self._game = game

@@ -4,8 +4,7 @@ other.
 The rules of SMAC's maps are those of the maps' own scripts: armies stand there from the start, the enemies under
 their order; when nobody of either side is left, both armies are created anew. On a map whose name ends in `_battle`
 the game ends instead when one army is dead, and the agents are the game's own units, which attack by themselves.
-SMACv2's map 32x32_flat is empty: clients create the armies, and its script sends idle enemies to the nearest agent.
-"""
+SMACv2's map 32x32_flat is empty: clients create the armies, and its script sends idle enemies to the nearest agent."""
 
 # U units of both sides, agents first
 
@@ -162,8 +161,7 @@ class Game:
     def run(self, loops: int, check: Callable[[], None] = lambda: None) -> None:
         """Game loops. On a map that goes on, armies that are both dead are created anew in the first of them.
 
-        `check` is called now and then; what it raises ends the run after the loops done so far.
-        """
+        `check` is called now and then; what it raises ends the run after the loops done so far."""
         if not self.alive and not self.ends and not self.flat and loops > 0:
             self.loop += 1
             loops -= 1
@@ -278,7 +276,6 @@ class Game:
 
     def replay(self) -> bytes:
         """What happened in this battle from outside, as JSON: enough to play it again on the engine (`saved.py`),
-        nothing the game could read.
-        """
+        nothing the game could read."""
         loops = self.begin_loop, self.loop
         return replay_of(self.map_name, self.enemy_order, self.battle_seed, loops, self.first_tag, self.log)

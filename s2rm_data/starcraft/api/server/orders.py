@@ -114,8 +114,7 @@ def _resolve(
 
 def _meant(game: Game, slot: int, axis: int, asked: float) -> float:
     """The coordinate a client meant that knows the unit's own one in float32 only; beyond the map's edge there is
-    nothing.
-    """
+    nothing."""
     own = float(game.arena.centred[slot, axis])
     displacement = asked - float(np.float32(own + CENTRE))
     if abs(displacement - round(displacement)) < _WHOLE:

@@ -1,8 +1,7 @@
 """The API's requests, answered from a game: one `Client` is one connection, with at most one game.
 
 Every response carries the status and repeats the request's id. What cannot be done is an API error that names it; a
-client's mistake never ends the server.
-"""
+client's mistake never ends the server."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
     record = play_again(read_replay(Path("3m.SC2Replay")))
 
 The record has the arrays of a stored episode but the images. Orders that are not SMAC's become the nearest of its
-actions: a move to any point is a move along the larger difference.
-"""
+actions: a move to any point is a move along the larger difference."""
 
 # T steps, U units of both sides (agents first), N agents
 

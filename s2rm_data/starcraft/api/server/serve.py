@@ -1,8 +1,7 @@
 """The websocket: frames in, frames out. One connection is one client with its own game and its own thread.
 
 Anybody who can connect is a stranger: frames, queues, connections and times are bounded, and a page in a browser
-(which sends the header Origin) is let in only if it comes from this very server, which serves none.
-"""
+(which sends the header Origin) is let in only if it comes from this very server, which serves none."""
 
 from __future__ import annotations
 
@@ -139,8 +138,7 @@ def is_welcome(origins: list[str], hosts: list[str]) -> bool:
     """Whether the headers are those of a program, or of a page from the same address.
 
     Programs send no Origin, or that of the server itself. A page of another place sends its own; one whose name was
-    made to point here (DNS rebinding) sends a name where an address, or localhost, belongs.
-    """
+    made to point here (DNS rebinding) sends a name where an address, or localhost, belongs."""
     if not origins:
         return True
     try:
