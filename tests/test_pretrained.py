@@ -17,16 +17,19 @@ FOLDERS = sorted(path for path in (Path(__file__).parents[1] / "pretrained").ite
 MOST_BYTES = 3 * 10**6
 
 
-def test_there_are_weights_of_five_models_for_both_worlds() -> None:
+def test_there_are_weights_of_five_models_for_both_worlds_and_of_what_leads() -> None:
     wanted = {f"{world}-{model}" for world in ("bballs", "sc2") for model in ("s2gru", "s2rmc", "lstm", "rmc", "rims")}
-    assert {folder.name for folder in FOLDERS} == wanted
+    leading = {"bballs-conv_gru", "sc2-s2gru-skip", "sc2-lstm-skip", "sc2-no_memory"}
+    assert {folder.name for folder in FOLDERS} == wanted | leading
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_weights_are_small_and_tell_no_paths(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) < MOST_BYTES
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert folder.name == f"{config['config']['task']}-{config['config']['model']}"
+    run = config["config"]
+    skips = run["model_fields"].get("skip", False)
+    assert folder.name == f"{run['task']}-{run['model']}{'-skip' * skips}"
     assert all(b"/tmp" not in path.read_bytes() for path in folder.glob("*.json*"))
 
 
@@ -53,9 +56,11 @@ def test_the_wheel_and_the_sdist_bring_the_weights_of_s2gru() -> None:
 def test_the_weights_for_balls_beat_the_copy_on_new_balls(tmp_path: Path) -> None:
     store = tmp_path / "new.zarr"
     s2.generate("bballs", store, balls=3, train=0, val=0, test=6, seed=11, quiet=True)
-    found = s2.evaluate([FOLDERS[0].parent / "bballs-s2gru"], store, sequences=6, quick=True, quiet=True)
+    runs = [FOLDERS[0].parent / "bballs-s2gru", FOLDERS[0].parent / "bballs-conv_gru"]
+    found = s2.evaluate(runs, store, sequences=6, quick=True, quiet=True)
     scores = found.results["bballs"]["one_step"]["test_3"]
-    assert scores["runs"]["bballs-s2gru"]["f1"] > 0.8 > scores["references"]["copy_previous"]["f1"]
+    f1 = {name: run["f1"] for name, run in scores["runs"].items()}
+    assert f1["bballs-conv_gru"] > 0.86 > f1["bballs-s2gru"] > 0.8 > scores["references"]["copy_previous"]["f1"]
 
 
 def test_the_weights_for_battles_beat_the_copy_on_new_battles(tmp_path: Path) -> None:
