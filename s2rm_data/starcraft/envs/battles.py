@@ -334,13 +334,9 @@ class BattleBatch:
         if wrong >= 0:
             battle, agent = divmod(wrong, self.agents)
             where = f"battle {battle}, " if self.count > 1 else ""
-            kind, action, mask = (
-                int(self.engine.kinds[battle, agent]),
-                int(chosen[battle, agent]),
-                self.available[battle, agent],
-            )
+            what = int(self.engine.kinds[battle, agent]), int(chosen[battle, agent]), self.available[battle, agent]
             sizes = self.agents, self.units - self.agents, self.features.attack_at
-            raise UsageError(where + rules.refusal(agent, kind, action, mask, *sizes))
+            raise UsageError(where + rules.refusal(agent, *what, *sizes))
         return chosen
 
     def allowed(self, actions: Any) -> NDArray[np.int64]:

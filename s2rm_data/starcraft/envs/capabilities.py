@@ -30,6 +30,11 @@ from s2rm_data.starcraft.terrain_maps import SIZE
 
 MAPS = tuple(PREFIX + race for race in RACES)
 _PARTS = ("team_gen", "start_positions", "attack", "health", "enemy_mask")
+_ENTRIES = (  # of a part; SMACv2's class itself writes the last three into it
+    *("dist_type", "observe", "unit_types", "weights", "exception_unit_types", "p", "map_x", "map_y", "lower_bound"),
+    *("upper_bound", "items", "test_mode", "mask_probability", "env_key", "n_units", "n_enemies"),
+)
+EPISODE = ("team_gen", "ally_start_positions", "enemy_start_positions", *_PARTS[2:])
 # armies.py has the other tags
 _ATTACK, _HEALTH, _ITEM, _MASK, _FAILS, _TOLD, _TURN = (np.uint64(tag) for tag in range(5, 12))
 
@@ -76,20 +81,16 @@ def scenario_name(map_name: str, config: Any) -> str:
 
 def parse(config: Any, generated: Generated | None, agents: int, enemies: int) -> tuple[Capabilities, Generated | None]:
     """A config in SMACv2's words; what is not simulated is a `UsageError`."""
-    config = table("capability_config", {} if config is None else config)
-    for name in config:
-        _known("capability_config", "entry", name, (*_PARTS, "n_units", "n_enemies"))
+    config = table("capability_config", {} if config is None else config, (*_PARTS, "n_units", "n_enemies"))
     for name, size in (("n_units", agents), ("n_enemies", enemies)):
         if config.get(name, size) != size:
             raise UsageError(f"capability_config has {name} {config[name]!r}; the scenario has {size}")
-    parts = {name: table(name, config[name]) for name in _PARTS if name in config}
+    parts = {name: table(name, config[name], _ENTRIES) for name in _PARTS if name in config}
     team, places = parts.get("team_gen"), parts.get("start_positions")
     if generated is None and (team is not None or places is not None):
         raise UsageError(f"team_gen and start_positions are for {', '.join(MAPS)}; other maps have armies of their own")
-    if generated is not None and team is not None:
-        generated = _with_places(_with_team(generated, team), places)
-    elif generated is not None and places is not None:
-        generated = _with_places(generated, places)
+    if generated is not None and (team is not None or places is not None):
+        generated = _with_places(generated if team is None else _with_team(generated, team), places)
     known = Capabilities(
         attack=_trait("attack", parts.get("attack"), agents, 1.0),
         health=_trait("health", parts.get("health"), agents, 0.999),  # who is alive has more
@@ -99,9 +100,11 @@ def parse(config: Any, generated: Generated | None, agents: int, enemies: int) -
     return known, generated
 
 
-def table(name: str, value: Any) -> dict[str, Any]:
+def table(name: str, value: Any, entries: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{name} is {value!r}; it is a dictionary, as in smacv2's example configs")
+    for entry in value if entries else ():
+        _known(name, "entry", entry, entries)
     return dict(value)
 
 

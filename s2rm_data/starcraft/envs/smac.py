@@ -29,7 +29,7 @@ from s2rm_data.starcraft.engine import layout as at
 from s2rm_data.starcraft.engine.batch import HEAD_START_LOOPS
 from s2rm_data.starcraft.engine.step import SCRIPT_LOOPS
 from s2rm_data.starcraft.envs.battles import LIMIT, RUNNING, WIN, BattleBatch, EnvOptions, env_options
-from s2rm_data.starcraft.envs.capabilities import given_units, table
+from s2rm_data.starcraft.envs.capabilities import EPISODE, given_units, table
 from s2rm_data.starcraft.envs.render import Renderer
 from s2rm_data.starcraft.envs.smac_queries import FIRST_TAG, SmacQueries
 from s2rm_data.starcraft.features import NO_ACTION
@@ -175,7 +175,7 @@ class StarCraft2Env(SmacQueries):
         `episode_config` gives a battle of SMACv2's what is drawn otherwise, as its distributions make it: `team_gen`
         (`ally_team`, `enemy_team`), `ally_start_positions`, `enemy_start_positions`, `attack`, `health`, `enemy_mask`.
         """
-        self.episode_config = table("episode_config", episode_config or {})
+        self.episode_config = table("episode_config", episode_config or {}, EPISODE)
         if self._episode_count == 0:
             self._launch()
         else:

@@ -58,7 +58,8 @@ def test_pettingzoo_s_tests_without_masks_pass_where_illegal_actions_are_stops()
 
 def test_pettingzoo_s_render_test_passes() -> None:
     os.environ["SDL_VIDEODRIVER"] = "dummy"
-    render_test(lambda render_mode="rgb_array": aec_env("3m", render_mode=render_mode))
+    for given in ({}, {"mask": "info", "illegal_actions": "stop"}):  # it finds masks in observations only
+        render_test(lambda render_mode="rgb_array", given=given: aec_env("3m", **given, render_mode=render_mode))
 
 
 def play(env: Any, seed: int) -> list[dict[str, Any]]:

@@ -73,7 +73,8 @@ def test_every_step_is_that_of_smac_s_own_class(case: str) -> None:
             ours_chose, theirs_chose = list(actions), list(actions)
             reward, done, info = theirs.step(theirs_chose)
             assert ours.step(ours_chose) == (pytest.approx(reward, rel=1e-6, abs=1e-6), done, info)
-            assert ours_chose == theirs_chose  # the heuristic replaces what it is given
+            alive = ~np.array(masks, dtype=bool)[:, 0]  # SMAC has the dead choose from where it last saw them
+            assert np.array_equal(np.array(ours_chose)[alive], np.array(theirs_chose)[alive])
             assert_same((ours.get_obs(), ours.get_state()), (theirs.get_obs(), theirs.get_state()))
     for part, values in theirs.get_state_dict().items():
         assert np.allclose(ours.get_state_dict()[part], values, atol=1e-6)
@@ -87,6 +88,7 @@ def test_every_step_is_that_of_smac_s_own_class(case: str) -> None:
 def assert_same(ours: Any, theirs: Any) -> None:
     for mine, other in zip(ours, theirs, strict=True):
         assert np.allclose(np.array(mine), np.array(other), rtol=1e-6, atol=1e-6)
+        assert np.array(mine).dtype == np.array(other).dtype
 
 
 @needs_smac
@@ -122,6 +124,12 @@ def test_the_same_seed_gives_the_same_episodes_and_another_seed_others() -> None
     first, again, other = (play(StarCraft2Env("3m", seed=seed), 2, 3)["obs"] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert first.shape != other.shape or not np.array_equal(first, other)
+
+
+def test_observations_with_the_time_are_float64_as_smac_s_are() -> None:
+    for timed, kind in ((True, np.float64), (False, np.float32)):
+        observations, state = StarCraft2Env("3m", seed=1, obs_timestep_number=timed).reset()
+        assert (observations[0].dtype, state.dtype) == (kind, np.float32)
 
 
 def test_without_a_seed_every_game_is_another() -> None:

@@ -215,6 +215,7 @@ def test_the_wrapper_is_made_like_smacv2_s_and_plays(race: str) -> None:
         ({"capability_config": config(attack={"lower_bound": 0.9, "upper_bound": 0.1})}, "at most upper_bound, 0.1"),
         ({"capability_config": config(team_gen={"weights": ["a", 0.5, 0.5]})}, "weights of team_gen is 'a'; it must"),
         ({"capability_config": config(team_gen={"unit_types": "zealot"})}, "unit_types of team_gen is 'zealot'; it is"),
+        ({"capability_config": config(team_gen={"weight": [1]})}, "entry 'weight'; did you mean 'weights'"),
         ({"capability_config": config(team_gen={"exception_unit_types": 4})}, "exception_unit_types of team_gen is 4"),
         ({"capability_config": config(enemy_mask={"mask_probability": "x"})}, "mask_probability of enemy_mask is 'x'"),
         ({"capability_config": config(health=LEVELS), "reward_only_positive": False}, "reward_only_positive is False"),
@@ -368,6 +369,7 @@ def test_an_episode_config_gives_the_armies() -> None:
         ({**episode, "ally_start_positions": {"item": "here"}}, "has ally_start_positions 'here'; give numbers"),
         ({"team_gen": team | {"ally_team": 5}}, "ally_team is 5; it is a list"),
         (["zealot"], "episode_config is .'zealot'.; it is a dictionary"),
+        ({"team": team}, "episode_config has entry 'team'; did you mean 'team_gen'"),
     ):
         with pytest.raises(UsageError, match=said):
             env.reset(wrong)

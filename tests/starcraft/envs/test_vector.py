@@ -135,6 +135,13 @@ def test_copies_and_pickles_play_on_as_the_original_does() -> None:
             assert all(np.array_equal(a, b) for a, b in zip(moments[0], moment, strict=True)), envs.options.map_name
 
 
+def test_every_map_is_played_by_one_compiled_engine() -> None:
+    """Two kinds of array, those of maps with ways around walls and of others, had Numba compile it twice."""
+    for name in ("corridor", "2c_vs_64zg", "3s5z", "10gen_zerg_5_vs_5"):
+        shared = (numba.typeof(vector_env(one, 1).battles.engine._shared) for one in (name, "3m"))
+        assert len(set(shared)) == 1, name
+
+
 def test_the_limit_truncates_and_does_not_terminate() -> None:
     envs = vector_env("2s_vs_1sc", 2, state=False)
     envs.reset()
