@@ -36,7 +36,7 @@ types: $(STAMP)
 compiled: $(STAMP)
 	$(BIN)/python tests/support/warm_up.py
 
-# Ten of the fifty mistakes in tests/mutations.py, drawn by a seed: does a test notice each?
+# Ten of the mistakes in tests/mutations.py, drawn by a seed: does a test notice each?
 mutations: $(STAMP)
 	$(BIN)/python tests/mutations.py --seed $(or $(SEED),24)
 

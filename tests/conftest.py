@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unseen = {test_of(item) for item in items} - {test_of(item) for item in kept}
         if unseen and not any("::" in word for word in config.args):
             raise pytest.UsageError(f"make test shows no case of {', '.join(sorted(unseen))}; leave it a cheap one")
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])  # counted
         items[:] = kept
     items[:] = dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
 

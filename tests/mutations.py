@@ -1,4 +1,4 @@
-"""Fifty mistakes that somebody could make: does a test notice each?
+"""Fifty and some mistakes that somebody could make: does a test notice each?
 
     python tests/mutations.py --seed 24            # ten of them, drawn
     python tests/mutations.py --only store/reader  # those of the files so named
@@ -54,6 +54,12 @@ MUTATIONS = [
     ),
     Mutation("core/machine.py", "int(quota) / int(period)", "int(period) / int(quota)", "quota upside down"),
     Mutation("core/philox.py", "for _ in range(10):", "for _ in range(9):", "nine rounds of Philox for ten"),
+    Mutation(
+        "core/amounts.py",
+        "return int(float(match[1]) * units[match[2].lower()])",
+        "return int(float(match[1]))",
+        "50GB are fifty bytes",
+    ),
     # store
     Mutation(
         "store/manifest.py",
@@ -149,8 +155,8 @@ MUTATIONS = [
     ),
     Mutation(
         "starcraft/polar.py",
-        "return HEALS if unit_type == _MEDIVAC else ATTACKS",
-        "return ATTACKS",
+        "return codes.HEALS if unit_type == _MEDIVAC else codes.ATTACKS",
+        "return codes.ATTACKS",
         "healing is stored as an attack",
     ),
     Mutation(
@@ -306,12 +312,11 @@ MUTATIONS = [
         "every exported sequence is the first",
     ),
     # api and cli
-    Mutation("api.py", "if part is not None and overwrite:", "if False:", "a part overwrites what others have made"),
     Mutation(
-        "cli/options.py",
-        "return int(float(match[1]) * units[match[2].lower()])",
-        "return int(float(match[1]))",
-        "50GB are fifty bytes",
+        "api.py",
+        "if overwrite and (dask is not None or part is not None):",
+        "if False:",
+        "a part overwrites what others have made",
     ),
     Mutation("cli/run.py", "sys.exit(status)", "sys.exit(0)", "a command that fails says that all is well"),
     Mutation(

@@ -61,6 +61,8 @@ def test_generate_resumes_and_takes_python_values(tmp_path: Path) -> None:
         ("bballs", {"balls": "6-1"}, "balls is '6-1': '6-1' runs backwards; write 1-6"),
         ("bballs", {"train": -1}, "train is -1: it must be a whole number from 0"),
         ("bballs", {"train": 2.5}, "train is 2.5: it must be a whole number"),
+        ("bballs", {"part": "1/2", "overwrite": True}, "--overwrite does not go with --part"),
+        ("bballs", {"dask": "local", "overwrite": True}, "--overwrite does not go with --dask"),
         ("sc2", {"scenario": "3s5y"}, "3s5y"),
         (
             "sc2",

@@ -4,7 +4,7 @@ import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from s2rm_data.learning.metrics import BinaryCounts, ClassCounts
+from s2rm_data.learning.metrics import BinaryCounts, ClassCounts, masked_mean
 
 
 @pytest.fixture
@@ -68,3 +68,9 @@ def test_masked_cells_do_not_count_and_counts_add_up() -> None:
     counts = ClassCounts.of(predicted, true, where, classes=3)
     assert counts.macro_f1(background=False) == 1.0
     assert int(counts.plus(counts).confusion.sum()) == 4
+
+
+def test_queries_that_do_not_exist_change_no_mean() -> None:
+    values = torch.tensor([[[1.0, 3.0], [torch.nan, torch.inf], [6.0, 6.0]]])  # (T, Q, pixels)
+    assert masked_mean(values, torch.tensor([[True, False, True]])) == 4.0  # of 2 and 6
+    assert masked_mean(values, torch.zeros(1, 3, dtype=torch.bool)) == 0.0
