@@ -100,7 +100,7 @@ def test_list_models_shows_all_with_their_parameters() -> None:
     result = typed("--list-models")
     for name in ("s2gru", "s2rmc", "lstm", "rmc", "rims", "tto", "no_memory"):
         assert name in result.stdout
-    assert len(json.loads(typed("--list-models", "--json").stdout)) == 14
+    assert len(json.loads(typed("--list-models", "--json").stdout)) == 16
     completed = {p.name: p.shell_complete(click.Context(train), "") for p in train.params}
     assert sorted(item.value for item in completed["model"]) == sorted(MODELS.names())
     assert [item.value for item in completed["preset"]] == PRESETS.names()

@@ -135,11 +135,10 @@ def assert_told(found: Sequence[S2RMError | None]) -> int:
     """How many were refused; each with a reason that says who is in the way."""
     errors = [error for error in found if error]
     for error in errors:
-        assert isinstance(error, ConflictError), error
-        assert any(
-            words in str(error)
-            for words in ("another process is writing to", "by another process meanwhile", "with other settings")
-        ), error
+        words = ("another process is writing to", "by another process meanwhile", "with other settings")
+        assert any(reason in str(error) for reason in words), error
+        # What the other has just written, before either has committed, cannot be told from what a server has garbled.
+        assert isinstance(error, ConflictError) or "holds other bytes" in str(error), error
     return len(errors)
 
 

@@ -149,7 +149,8 @@ class ObjectPlace(Place):
         if there is None:
             raise DiskError(f"{self.path / name}: the server said that it holds this object, and does not; try again")
         if there["size"] != len(data) or (_version(there) != version and self.read(name, len(data)) != data):
-            raise DiskError(f"{self.path / name}: the server holds other bytes than it was given; try again")
+            other = "the server holds other bytes than it was given, or another process is writing to it; try again"
+            raise DiskError(f"{self.path / name}: {other}")
 
     def _write(self, name: str, data: bytes, *, replace: bool) -> Version:
         with self._errors(name):
