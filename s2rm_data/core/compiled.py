@@ -224,8 +224,8 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
             continue
         _harden(dispatcher._cache, stamp_of(function))
         return dispatcher
-    nowhere = "no folder for compiled code can be written to"
-    _say_once(f"{nowhere}, so it is compiled at every start; NUMBA_CACHE_DIR names one")
+    nowhere = "no folder for compiled code can be written to, so it is compiled at every start"
+    _say_once(f"{nowhere}; NUMBA_CACHE_DIR names one")
     return nb.njit(cache=False, nogil=True, **options)(function)
 
 
