@@ -56,7 +56,7 @@ MUTATIONS = [
     Mutation("core/philox.py", "for _ in range(10):", "for _ in range(9):", "nine rounds of Philox for ten"),
     Mutation(
         "core/amounts.py",
-        "return int(float(match[1]) * units[match[2].lower()])",
+        "return int(float(match[1]) * _UNITS[match[2].lower()])",
         "return int(float(match[1]))",
         "50GB are fifty bytes",
     ),
